@@ -149,7 +149,9 @@ class RowChangesModel(RuleBasedStateMachine):
         if gone:
             self._made([("delete", row) for row in gone])
 
-    @rule(condition=conditions, new=st.sampled_from([{"n": "n + 1"}, {"p": "'b'", "v": "concat(v, p)"}, {"v": "null"}]))
+    @rule(
+        condition=conditions, new=st.sampled_from([{"n": "n + 1"}, {"p": "'b'", "v": "coalesce(v, p)"}, {"v": "null"}])
+    )
     def update(self, condition: Condition, new: dict[str, str]) -> None:
         old = [row for row in self.rows.values() if condition.holds(row)]
         assert self.update_rows(condition.sql, new) == len(old)
@@ -276,7 +278,7 @@ class RowChangesModel(RuleBasedStateMachine):
             if "n" in new:
                 after["n"] = None if row["n"] is None else row["n"] + 1
             elif "p" in new:
-                after.update(p="b", v=None if row["v"] is None else row["v"] + row["p"])
+                after.update(p="b", v=row["p"] if row["v"] is None else row["v"])
             else:
                 after["v"] = None
             feed += self._replaced(row, after)

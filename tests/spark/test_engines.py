@@ -175,6 +175,7 @@ CHANGES = [
     delete("p = 2 and length(s) = 2"),
     delete("sqrt(id) between 3 and 4", SPARK),
     delete("st.x is null"),
+    update("id % 2 = 1", {"st.x": "n", "st.y": "st.y", "j": "j"}),
     delete("id % 200 = 199", NOTHING),
 ]
 KINDS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
@@ -278,13 +279,13 @@ DECLARED: dict[str, tuple[Callable[[SparkSession, Path], None], list[Statement]]
         computed,
         [
             delete("n % 5 = 1"),
-            update("n > 10", {"n": "n + 1"}, SPARK),
-            update("n > 10", {"twice": "1L"}, SPARK),
+            update("n > 10", {"n": "n + 1"}),
+            update("n > 10", {"twice": "1L"}),
+            update("n > 12", {"twice": "n * 2", "id": "id + 1"}),
             merge(
                 "select 3L id, 70 n",
                 "t.id = s.id",
                 lambda m: m.whenMatchedUpdate(set={"n": "s.n"}).whenNotMatchedInsert(values={"id": "s.id", "n": "s.n"}),
-                SPARK,
             ),
             delete("twice > 30 and number >= 10"),
         ],
@@ -391,12 +392,23 @@ MERGES: dict[str, tuple[str, Callable[[DeltaMergeBuilder], DeltaMergeBuilder], s
         (BOTH,),
     ),
     "a smaller key": ("s.id = t.n", lambda m: m.whenMatchedDelete(), ARROW, (BOTH,)),
-    "rows of the table alone": ("t.id = s.id", lambda m: m.whenNotMatchedBySourceDelete("t.n = 3"), SPARK, (BOTH,)),
-    "a condition that is no key": ("t.id > s.id + 55", lambda m: m.whenMatchedDelete(), SPARK, (BOTH,)),
+    "rows of the table alone": ("t.id = s.id", lambda m: m.whenNotMatchedBySourceDelete("t.n = 3"), ARROW, (BOTH,)),
+    "a condition that is no key": ("t.id > s.id + 55", lambda m: m.whenMatchedDelete(), ARROW, (BOTH,)),
+    "all kinds of rows": (
+        "t.id <=> s.id",
+        lambda m: (
+            m.whenMatchedUpdate(set={"st.x": "s.n", "n": "s.n", "st.y": "s.st.y"})
+            .whenNotMatchedInsert("s.n > 25 or s.id is null", {"id": "s.id", "st.x": "s.st.x", "v": "s.v", "p": "s.p"})
+            .whenNotMatchedBySourceDelete("n = 3")
+            .whenNotMatchedBySourceUpdate("t.v = 'v1'", {"n": "n + 1", "p": "'by source'"})
+        ),
+        ARROW,
+        (BOTH, "partitioned"),
+    ),
     "a function": ("t.id = s.id", lambda m: m.whenMatchedUpdate(set={"v": "upper(s.v)"}), SPARK, (BOTH,)),
     "a function in a condition": ("t.id = s.id", lambda m: m.whenMatchedDelete("upper(s.v) = 'NEW'"), SPARK, (BOTH,)),
     "a function in a key": ("t.id = s.id and upper(t.v) = 'V0'", lambda m: m.whenMatchedDelete(), SPARK, (BOTH,)),
-    "one member of a struct": ("t.id = s.id", lambda m: m.whenMatchedUpdate(set={"st.x": "5"}), SPARK, (BOTH,)),
+    "one member of a struct": ("t.id = s.id", lambda m: m.whenMatchedUpdate(set={"st.x": "5"}), ARROW, (BOTH,)),
     "floating numbers": ("t.d = s.d and t.id = s.n", lambda m: m.whenMatchedUpdate(set={"n": "t.d"}), SPARK, (BOTH,)),
 }
 """The condition of each merge, its clauses, who runs it, and the kinds of tables that it changes."""

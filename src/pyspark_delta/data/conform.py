@@ -28,7 +28,7 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
         if place is None:
             columns.append(pa.nulls(batch.num_rows, to_arrow(target.type)))
         else:
-            columns.append(_cast(batch.column(place), data.fields[place].type, target.type, target.name))
+            columns.append(cast_column(batch.column(place), data.fields[place].type, target.type, target.name))
     return pa.RecordBatch.from_arrays(columns, names=list(table.names))
 
 
@@ -52,7 +52,11 @@ def require_columns(
         yield batch.select(kept)
 
 
-def _cast(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
+def cast_column(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
+    """Return the values of a column, or of a part of one, cast from the type `data` to the type `table` part by part.
+
+    Raises as `conform`.
+    """
     if cast_of(data, table) is Cast.NULL:
         return pa.nulls(len(values), to_arrow(table))
     match data, table:
@@ -60,12 +64,12 @@ def _cast(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Ar
             return _cast_struct(values, data, table, name)
         case ArrayType(source), ArrayType(target):
             offsets, elements = list_parts(values)
-            items = _cast(elements, source, target, f"{name}.element")
+            items = cast_column(elements, source, target, f"{name}.element")
             return pa.ListArray.from_arrays(offsets, items, mask=values.is_null() if values.null_count else None)
         case MapType(), MapType():
             offsets, entries = list_parts(values)
-            keys = _cast(entries.field(0), data.key_type, table.key_type, f"{name}.key")
-            items = _cast(entries.field(1), data.value_type, table.value_type, f"{name}.value")
+            keys = cast_column(entries.field(0), data.key_type, table.key_type, f"{name}.key")
+            items = cast_column(entries.field(1), data.value_type, table.value_type, f"{name}.value")
             return pa.MapArray.from_arrays(offsets, keys, items, mask=values.is_null() if values.null_count else None)
         case _:
             return cast_values(values, to_arrow(table), name)
@@ -78,7 +82,7 @@ def _cast_struct(values: pa.StructArray, data: StructType, table: StructType, na
             members.append(pa.nulls(len(values), to_arrow(target.type)))
         else:
             inner = pc.struct_field(values, [place])
-            members.append(_cast(inner, data.fields[place].type, target.type, f"{name}.{target.name}"))
+            members.append(cast_column(inner, data.fields[place].type, target.type, f"{name}.{target.name}"))
     fields = [pa.field(target.name, member.type) for target, member in zip(table, members, strict=True)]
     return pa.StructArray.from_arrays(members, fields=fields, mask=values.is_null() if values.null_count else None)
 

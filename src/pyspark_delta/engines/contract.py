@@ -26,9 +26,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CannotRun:
-    """The engine does not run the statement and leaves nothing behind. `reason` is a clause without a full stop."""
+    """The engine does not run the statement and leaves nothing behind. `reason` is a clause without a full stop.
+
+    `error` is the error for the caller if no other engine runs the statement, such as a violated constraint.
+    """
 
     reason: str
+    error: DeltaError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,14 @@ class RowEngine(Protocol[T]):
 
 
 class EngineDeclined(DeltaError):
-    """Raised within an engine, also in its tasks, for what it leaves to the next engine. It never leaves the engine."""
+    """Raised within an engine, also in its tasks, for what it leaves to the next engine. It never leaves the engine.
+
+    `error` is that of `CannotRun`.
+    """
+
+    def __init__(self, reason: str, error: DeltaError | None = None) -> None:
+        super().__init__(reason)
+        self.error = error
 
 
 def answer(run: Callable[[], Done[T] | CannotRun]) -> Done[T] | CannotRun:
@@ -66,7 +77,9 @@ def answer(run: Callable[[], Done[T] | CannotRun]) -> Done[T] | CannotRun:
     """
     try:
         return run()
-    except (EngineDeclined, ComputationError, UnsupportedDataFileError) as error:
+    except EngineDeclined as declined:
+        return CannotRun(declined.message.removesuffix("."), declined.error)
+    except (ComputationError, UnsupportedDataFileError) as error:
         return CannotRun(error.message.removesuffix("."))
 
 
@@ -75,16 +88,20 @@ def first_done(
 ) -> Done[T]:
     """Ask engines in order and return the first result; log which engine ran, and why others could not.
 
-    Raises InvalidOperationError with their reasons if no engine can run the statement.
+    If no engine can run the statement, raises the error of the last one that has an error for the caller, else
+    InvalidOperationError with the reasons of all.
     """
     declined: dict[str, str] = {}
+    failure: DeltaError | None = None
     for name, engine in engines:
         found = ask(engine)
         if isinstance(found, Done):
             done = replace(found, declined=MappingProxyType(declined))
             _log.info("%s: %s%s", statement, done.engine, f" ({done.reason})" if done.reason else "")
             return done
-        declined[name] = found.reason
+        declined[name], failure = found.reason, found.error or failure
+    if failure is not None:
+        raise failure
     reasons = "; ".join(f"{engine}: {reason}" for engine, reason in declined.items())
     raise InvalidOperationError(
         f"No engine that was given can run this {statement}. {reasons}. Nothing was committed. Spark runs every "

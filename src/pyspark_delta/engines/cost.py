@@ -28,8 +28,10 @@ class CostModel:
     `driver_rewritten_files` of at most `driver_rewritten_bytes`. A MERGE collects a source of at most `source_bytes` by
     Spark's estimate, and of at most `source_rows` and `source_values` when it is counted; from at most `source_files`
     files it is read without Spark. At most `matched_rows` rows of the table are held for such a merge. Spark broadcasts
-    a source of at most `broadcast_rows`. A task reads about `task_bytes`, and a file counts `file_open_bytes` more than
-    its size. With `uses_arrow` false, Spark runs every statement.
+    a source of at most `broadcast_rows`. Without Spark, a MERGE holds about `merge_bytes` of its source in memory: a
+    larger source is in temporary files, and is merged in parts of a quarter of that size. A merge without equal keys
+    compares at most `compared_pairs` pairs of rows. A task reads about `task_bytes`, and a file counts
+    `file_open_bytes` more than its size. With `uses_arrow` false, Spark runs every statement.
     """
 
     uses_arrow: bool = True
@@ -45,6 +47,8 @@ class CostModel:
     source_files: int = 16
     matched_rows: int = 1_000_000
     broadcast_rows: int = 500_000
+    merge_bytes: int = 256 * _MIB
+    compared_pairs: int = 500_000_000
     task_bytes: int = 128 * _MIB
     file_open_bytes: int = 4 * _MIB
     store_threads: int = 8

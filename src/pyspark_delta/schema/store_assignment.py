@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.types import (
     BINARY,
     BYTE,
@@ -88,6 +89,20 @@ def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = (
             yield from _type_differences(path, field.type, target.type)
 
 
+def check_complete(data: DataType, field: StructField) -> None:
+    """Raise SchemaMismatchError if new structs of a column lack members that the column has."""
+    lacking = tuple(lacking_members(data, field.type, (field.name,)))
+    if lacking:
+        names = ", ".join(map(column_path_text, lacking))
+        raise SchemaMismatchError(
+            f"The new value of the column '{field.name}' lacks {names}. Give each of them a value, which may "
+            "be null, or set parts of the column one by one. A merge with withSchemaEvolution() sets them to null.",
+            error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+            sqlstate="42846",
+            column=field.name,
+        )
+
+
 def cast_of(data: DataType, table: DataType) -> Cast:
     """Return how values of one type are stored as another; `check_storable` says if they may be."""
     if is_same_type(data, table):
@@ -99,6 +114,21 @@ def cast_of(data: DataType, table: DataType) -> Cast:
             return Cast.PARTS
         case _:
             return Cast.CHECK if _is_exact(data) and _is_exact(table) else Cast.CONVERT
+
+
+def lacking_members(data: DataType, table: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the members of the table's structs that the structs of the data lack, as paths that begin with `path`."""
+    match data, table:
+        case StructType(), StructType():
+            for field in table:
+                source = data.find(field.name)
+                inner = (*path, field.name)
+                yield from (inner,) if source is None else lacking_members(source.type, field.type, inner)
+        case ArrayType(source), ArrayType(target):
+            yield from lacking_members(source, target, (*path, "element"))
+        case MapType(), MapType():
+            yield from lacking_members(data.key_type, table.key_type, (*path, "key"))
+            yield from lacking_members(data.value_type, table.value_type, (*path, "value"))
 
 
 def matched_members(data: StructType, table: StructType) -> Iterator[tuple[StructField, int | None]]:

@@ -68,7 +68,7 @@ class TableMerge:
     def plan(self) -> ChangePlan[ChangeResult]:
         """Return what `execute` would do, without writing anything.
 
-        Raises InvalidOperationError: plans of merges are made by Spark only.
+        Raises as `execute`, except for values that break a rule of the table.
         """
         result: ChangePlan[ChangeResult] = self._run(self._merge, True)
         return result

@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+import pyarrow as pa
+
 from pyspark_delta.engines.arrow.engines import ArrowSettings
+from pyspark_delta.engines.arrow.merge_source import HeldRows
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.statements.delete import Delete
@@ -272,16 +275,24 @@ class WritableTable(ABC):
         """Start a merge of rows into the table; its methods add clauses, `execute` runs it in one commit.
 
         Conditions and values name columns as `target.id` and `source.id`, or by the given aliases. `merge_schema` adds
-        source columns that the table lacks. The source is held in memory.
+        source columns that the table lacks. A stream is read when the merge runs; if it is large, it is held in a
+        temporary file.
         """
         place = self._place()
         options = place.options(**provenance(txn, commit_info))
         rows = open_rows(source, place.latest().schema)
-        with operation(progress):
-            source_rows = rows.read_all()
-        opened = ArrowSettings(options).merging(source_rows, source_alias, rows.reads)
-        merge = Merge(opened, on, target_alias, evolves=merge_schema)
-        return TableMerge(merge, lambda finished, plan: self._run(finished, options, MERGED, plan, progress))
+        settings = ArrowSettings(options)
+        held = HeldRows(rows.batches, rows.schema, None if isinstance(source, pa.Table) else settings.cost.merge_bytes)
+        opened = settings.merging(held, source_alias, rows.reads)
+
+        def run(merge: Merge, plan: bool) -> Any:
+            try:
+                return self._run(merge, options, MERGED, plan, progress)
+            finally:
+                if not plan:
+                    held.close()
+
+        return TableMerge(Merge(opened, on, target_alias, evolves=merge_schema), run)
 
     def alter(self, *, progress: ShowProgress = None) -> TableAlter:
         """Return the changes to what the table declares: columns, constraints, properties, clustering."""

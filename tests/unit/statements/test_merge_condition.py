@@ -58,7 +58,7 @@ def keys(condition: str) -> list[tuple[str, str]]:
         ("t.d = s.d", []),  # 0.0 equals -0.0
         ("t.c = s.c", []),  # padded
         ("t.id = s.c", []),
-        ("t.id <=> s.id", []),
+        ("t.id <=> s.id", [("id", "s.id")]),
         ("t.id = s.id or t.i = s.k", []),
         ("not t.id = s.id", []),
         ("t.id = s.id + 1", []),

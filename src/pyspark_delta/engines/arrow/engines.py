@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
 
 import pyarrow as pa
 
 from pyspark_delta.engines.arrow.delete import ArrowDelete
 from pyspark_delta.engines.arrow.merge import ArrowMerge
+from pyspark_delta.engines.arrow.merge_source import ArrowSource, HeldRows
 from pyspark_delta.engines.arrow.rewriting import rewrite_files
 from pyspark_delta.engines.arrow.update import ArrowUpdate
 from pyspark_delta.engines.contract import ARROW, CannotRun, Done, RowEngine, answer
@@ -23,15 +23,11 @@ from pyspark_delta.features.support import check_writable
 from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
-from pyspark_delta.schema.arrow import from_arrow, to_arrow
-from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.assignments import is_default_word
 from pyspark_delta.statements.conditions import check_columns, check_deterministic
 from pyspark_delta.statements.contract import Rewriter, RowCondition
 from pyspark_delta.statements.merge.clauses import Clause
-from pyspark_delta.statements.merge.condition import Key
-from pyspark_delta.statements.merge.keys import SourceKeys
 from pyspark_delta.statements.merge.merge import MergeSearch, OpenMerge
 from pyspark_delta.statements.target import Candidates, Condition, Target
 from pyspark_delta.write.options import WriteOptions
@@ -57,16 +53,17 @@ class ArrowSettings:
 
     def merging(
         self,
-        source: pa.Table,
+        source: pa.Table | HeldRows,
         alias: str | None = None,
         reads: Callable[[Snapshot, IsolationLevel | None], ReadSet] = lambda snapshot, isolation: ReadSet(),
     ) -> OpenMerge:
-        """Return what opens the engines of a MERGE of a table in memory.
+        """Return what opens the engines of a MERGE of a table in memory, or of held rows.
 
         `alias` is the name of the source in conditions; None allows any. `reads` returns what the source was read from,
         if it is the table itself. Raises SchemaMismatchError for columns of types that no Delta table has.
         """
-        return partial(self._open_merge, ArrowSource.of(source, alias, reads))
+        held = source if isinstance(source, HeldRows) else HeldRows(source.to_batches(), source.schema, None)
+        return partial(self._open_merge, ArrowSource(held, alias, reads, self.time_zone))
 
     @contextmanager
     def _open_merge(
@@ -113,48 +110,6 @@ class ArrowEngines:
 
 # ----------------------------------------------------------------------------------------------------------- MERGE
 @dataclass(frozen=True)
-class ArrowSource:
-    """A table in memory as the source of a merge, as `statements.merge.merge.MergeSource` says."""
-
-    schema: StructType
-    table: pa.Table
-    alias: str | None
-    read_from: Callable[[Snapshot, IsolationLevel | None], ReadSet]
-    materialize_ms: ClassVar[int] = 0
-
-    @classmethod
-    def of(
-        cls, table: pa.Table, alias: str | None, reads: Callable[[Snapshot, IsolationLevel | None], ReadSet]
-    ) -> ArrowSource:
-        """Return the source; its columns get the types that readers of Delta tables return."""
-        fields = (StructField(one.name, from_arrow(one.type, where=f"column '{one.name}'")) for one in table.schema)
-        schema = StructType(tuple(fields))
-        types = [pa.field(field.name, to_arrow(field.type, all_nullable=True)) for field in schema]
-        return cls(schema, table.cast(pa.schema(types)), alias, reads)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return int(self.table.num_rows)
-
-    def reads(self, snapshot: Snapshot) -> ReadSet:
-        """Return what the source was read from, if it is the table itself."""
-        return self.read_from(snapshot, None)
-
-    def find_keys(self, _: Sequence[Key]) -> SourceKeys:
-        """Return the number of rows alone; the keys of collected rows are read from these."""
-        return SourceKeys(self.rows, None)
-
-    def collect_if_small(self, columns: StructType) -> pa.Table:
-        """Return some columns."""
-        return self.collect(columns)
-
-    def collect(self, columns: StructType) -> pa.Table:
-        """Return some columns."""
-        return self.table.select(list(columns.names))
-
-
-@dataclass(frozen=True)
 class ArrowMergeEngines(ArrowEngines):
     """The Arrow engine for an attempt at a merge."""
 
@@ -174,7 +129,7 @@ class ArrowMergeEngines(ArrowEngines):
         for clause in clauses:
             for value in (*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()):
                 self._check_names(_text(value, f"The condition or value of {clause.name}"))
-        return ArrowResolvedMerge(self, text, clauses)
+        return ArrowResolvedMerge(self, text, clauses, evolves)
 
     def _check_names(self, text: str) -> None:
         """Raise InvalidPredicateError for a column that is qualified by a name of neither side."""
@@ -199,6 +154,7 @@ class ArrowResolvedMerge:
     bound: ArrowMergeEngines
     condition: str
     clauses: Sequence[Clause]
+    evolves: bool = False
 
     def history_texts(self) -> tuple[str, Sequence[str | None]]:
         """Return the condition and those of the clauses."""
@@ -206,8 +162,8 @@ class ArrowResolvedMerge:
 
     def engines(self, search: MergeSearch) -> Sequence[tuple[str, RowEngine[Changed]]]:
         """Return the engine."""
-        bound = self.bound
-        return [(ARROW, ArrowMerge(bound.target, bound.source.schema, self.condition, lambda: self.clauses, search))]
+        target, source = self.bound.target, self.bound.source.schema
+        return [(ARROW, ArrowMerge(target, source, self.condition, lambda: self.clauses, search, self.evolves))]
 
 
 def rewrite(target: Target, files: pa.Table) -> Done[Written] | CannotRun:

@@ -12,9 +12,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.reader import read_each, tasks_of
-from pyspark_delta.engines.arrow.checks import check_rows
+from pyspark_delta.engines.arrow.row_rules import NO_RULES, BoundRules
+from pyspark_delta.engines.arrow.values import NewValue, compute_value
 from pyspark_delta.engines.contract import DRIVER, TASKS, Done
 from pyspark_delta.engines.row_changes import (
     RESULT,
@@ -26,7 +26,6 @@ from pyspark_delta.engines.row_changes import (
     changed_rows,
 )
 from pyspark_delta.engines.tasks import FileGroup, numbered_groups
-from pyspark_delta.expressions.evaluate import compute
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.schema.types import StructType
@@ -37,14 +36,14 @@ from pyspark_delta.statements.target import ROW, Target
 class RowUpdate:
     """What a statement does with every row that it reads; small and picklable.
 
-    Rows have the `schema` of the table, with new `values` by column, which must meet the `checks`. The first action of
-    the context is that of the rows; the last may be that of their preimages.
+    Rows have the `schema` of the table, with new `values` by column, and follow the `rules`. The first action of the
+    context is that of the rows; the last may be that of their preimages.
     """
 
     context: ChangeContext
     schema: StructType
-    values: Mapping[str, Expression] = field(default_factory=dict)
-    checks: tuple[Expression, ...] = ()
+    values: Mapping[str, NewValue] = field(default_factory=dict)
+    rules: BoundRules = NO_RULES
 
     @property
     def stored_ids(self) -> int:
@@ -67,8 +66,8 @@ class RowUpdate:
             self._computed(self.values[name], rows, column.type) if name in self.values else column
             for name, column in zip(self.schema.names, old, strict=True)
         ]
-        if self.checks:
-            check_rows(self.checks, self._stored(new))
+        if self.context.data is not None:
+            new = self.rules.apply(new, self.schema.names, self.context.data)
         # The id of the row, and the version of this commit, which files store as null.
         ids = [*rows.columns[width:-1][:1], pa.nulls(rows.num_rows, pa.int64())][: self.stored_ids]
         yield self._batch([*new, *ids], 0, number, rows.columns[-1])
@@ -76,14 +75,9 @@ class RowUpdate:
         if actions[-1] is RowAction.PREIMAGE:
             yield self._batch([*old, *ids], len(actions) - 1, number, rows.columns[-1])
 
-    def _stored(self, columns: list[pa.Array]) -> pa.RecordBatch:
-        """Return new rows as readers get them, which is what conditions must see."""
-        rows = pa.RecordBatch.from_arrays(columns, names=list(self.schema.names))
-        return rows if self.context.data is None else null_empty_partitions(self.context.data, rows)
-
-    def _computed(self, value: Expression, rows: pa.RecordBatch, arrow_type: pa.DataType) -> pa.Array:
+    def _computed(self, value: NewValue, rows: pa.RecordBatch, arrow_type: pa.DataType) -> pa.Array:
         """Return the values of a column, of exactly the type that readers get."""
-        found = compute(value, rows)
+        found = compute_value(value, rows)
         return found if found.type == arrow_type else found.cast(arrow_type)
 
     def _batch(self, columns: list[pa.Array], action: int, number: int, positions: pa.Array) -> pa.RecordBatch:

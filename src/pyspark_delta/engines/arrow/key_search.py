@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,46 +23,75 @@ from pyspark_delta.statements.target import FILE, ROW, Target
 _RESULT = pa.schema([("rows", pa.binary()), ("failure", pa.binary())])
 
 
+class RowFilter(Protocol):
+    """Keeps the rows of a table that may match a row of the source."""
+
+    @property
+    def columns(self) -> tuple[Expression, ...]:
+        """The keys of the rows."""
+
+    def prepared(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """Return the function that keeps rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Columns of a table in some type, and the distinct values of each that may match."""
+    """Columns of a table in some type, and the distinct values of each that may match; picklable.
+
+    `has_null` says for each column if null may match too.
+    """
 
     columns: tuple[Expression, ...]
     values: tuple[pa.Array, ...]
+    has_null: tuple[bool, ...] = ()
 
-    def sets(self) -> list[KeySet]:
-        """Return the values as sets for lookups."""
-        return [KeySet.of(values) for values in self.values]
+    def prepared(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """Return a function that keeps the rows in which each column has one of its values."""
+        return partial(self._meeting, [KeySet.of(values) for values in self.values])
 
-    def meeting(self, sets: Sequence[KeySet], rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows in which each column has one of its values; such a row may still not match."""
-        masks = [keys.mask(compute(column, rows)) for column, keys in zip(self.columns, sets, strict=True)]
-        found = np.flatnonzero(np.logical_and.reduce(masks))
-        return rows if len(found) == rows.num_rows else rows.take(pa.array(found))
+    def _meeting(self, sets: Sequence[KeySet], rows: pa.RecordBatch) -> pa.RecordBatch:
+        masks = []
+        for number, (column, keys) in enumerate(zip(self.columns, sets, strict=True)):
+            values = compute(column, rows)
+            mask = keys.mask(values)
+            if self.has_null and self.has_null[number] and values.null_count:
+                mask = mask | values.is_null().to_numpy(zero_copy_only=False)
+            masks.append(mask)
+        return selected_rows(rows, np.logical_and.reduce(masks))
 
 
-def find_rows(target: Target, files: pa.Table, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> pa.Table:
-    """Return the rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and the file's number `FILE`.
+def selected_rows(rows: pa.RecordBatch, mask: np.ndarray) -> pa.RecordBatch:
+    """Return the rows that a mask selects."""
+    found = np.flatnonzero(mask)
+    return rows if len(found) == rows.num_rows else rows.take(pa.array(found))
 
-    `files` have columns of `actions.columns`; `columns` are top-level columns of the table, including those of the
-    keys.
+
+def find_rows(
+    target: Target, files: pa.Table, keys: RowFilter | None, columns: Sequence[str], *, row_ids: bool
+) -> Iterator[pa.Table]:
+    """Yield the rows that may match, in tables of at most about a quarter of `CostModel.merge_bytes`.
+
+    Rows have the `columns`, their ids with `row_ids`, `ROW`, and the file's number `FILE`. `files` have columns of
+    `actions.columns`; `columns` are top-level columns of the table, including those of the keys. Without `keys`, all
+    rows are found.
     """
     schema, asked = target.configuration.schema, dict.fromkeys(columns)
-    of_keys = dict.fromkeys(column.path[0] for key in keys.columns for column in columns_of(key))
+    of_keys = dict.fromkeys(c.path[0] for key in (keys.columns if keys else ()) for c in columns_of(key))
     numbers = pa.array(range(files.num_rows), pa.int64())
-    if files.num_rows > 1 and (row_ids or len(asked) > len(of_keys)):
+    if keys is not None and files.num_rows > 1 and (row_ids or len(asked) > len(of_keys)):
         # Not every file has such rows: a look at the keys spares the other columns of the rest.
         found = _Search(target, keys, tuple(of_keys), row_ids=False).run(files, len(of_keys) / len(schema))
-        numbers = pc.unique(found[FILE].combine_chunks())
+        in_files = [pc.unique(rows[FILE].combine_chunks()) for rows in found]
+        numbers = pc.unique(pa.concat_arrays([pa.array([], pa.int64()), *in_files]))
     part = (len(asked) + row_ids) / len(schema)
-    rows = _Search(target, keys, tuple(asked), row_ids=row_ids).run(files.take(numbers), part)
-    return rows.set_column(0, FILE, numbers.take(rows[FILE].combine_chunks()))
+    for rows in _Search(target, keys, tuple(asked), row_ids=row_ids).run(files.take(numbers), part):
+        yield rows.set_column(0, FILE, numbers.take(rows[FILE].combine_chunks()))
 
 
 class _Search:
     """Reads some columns of files."""
 
-    def __init__(self, target: Target, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> None:
+    def __init__(self, target: Target, keys: RowFilter | None, columns: Sequence[str], *, row_ids: bool) -> None:
         source, schema = target.source, target.configuration.schema
         self._tasks, self._cost, self._keys = target.tasks, target.cost, keys
         self._context = source.read_context(
@@ -71,40 +101,57 @@ class _Search:
             time_zone=target.time_zone,
         )
 
-    def run(self, files: pa.Table, part: float) -> pa.Table:
-        """Return the rows found, `FILE` first; `part` is about the part of the bytes of files that the columns take."""
+    def run(self, files: pa.Table, part: float) -> Iterator[pa.Table]:
+        """Yield the rows found, `FILE` first; `part` is about the part of the bytes of files that the columns take."""
         context = self._context
         schema = pa.schema([pa.field(FILE, pa.int64()), *output_schema(context)])
         if not files.num_rows:
-            return schema.empty_table()
+            return
         location, most = context.table_location, self._cost.matched_rows
         if self._tasks is None or self._cost.reads_in_driver(location, files, part):
             tasks, threads = list(tasks_of(files)), self._cost.reading_threads(location)
-            return _gathered(_found(self._keys, context, tasks, range(len(tasks)), threads), schema, most)
+            found = _found(self._keys, context, tasks, range(len(tasks)), threads)
+            limited = found if self._tasks is None else _limited(found, most)
+            yield from _in_chunks(limited, schema, self._cost.merge_bytes // 4)
+            return
         groups = numbered_groups(context, files, self._tasks.cores(), self._cost)
         result = self._tasks.run_each(groups, partial(_search, self._keys, schema, most), _RESULT)
         streams = (pa.ipc.open_stream(rows).read_all() for rows in result["rows"].to_pylist())
-        return _gathered((batch for table in streams for batch in table.to_batches()), schema, most)
+        batches = _limited((batch for table in streams for batch in table.to_batches()), most)
+        yield pa.Table.from_batches(batches, schema).combine_chunks()
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int) -> pa.Table:
-    found, rows = [], 0
+def _limited(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows. Raises EngineDeclined beyond `most` rows, where Spark has more than one process for them."""
+    rows = 0
     for batch in batches:
-        found.append(batch)
         rows += batch.num_rows
         if rows > most:
             raise EngineDeclined("more rows of the table than one process should hold have keys of the source")
-    return pa.Table.from_batches(found, schema).combine_chunks()
+        yield batch
+
+
+def _in_chunks(batches: Iterable[pa.RecordBatch], schema: pa.Schema, size: int) -> Iterator[pa.Table]:
+    """Yield rows as tables that take about `size` bytes in memory."""
+    found, found_bytes = [], 0
+    for batch in batches:
+        found.append(batch)
+        found_bytes += batch.nbytes
+        if found_bytes >= size:
+            yield pa.Table.from_batches(found, schema).combine_chunks()
+            found, found_bytes = [], 0
+    if found:
+        yield pa.Table.from_batches(found, schema).combine_chunks()
 
 
 def _search(
-    keys: Keys, schema: pa.Schema, most: int, _: int, item: tuple[Sequence[int], FileGroup]
+    keys: RowFilter | None, schema: pa.Schema, most: int, _: int, item: tuple[Sequence[int], FileGroup]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that a task finds, as in `_RESULT`."""
     numbers, group = item
 
     def found() -> pa.Table:
-        rows = _gathered(_found(keys, group.context, group.tasks(), numbers), schema, most)
+        rows = pa.Table.from_batches(_limited(_found(keys, group.context, group.tasks(), numbers), most), schema)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:
             stream.write_table(rows)
@@ -114,13 +161,13 @@ def _search(
 
 
 def _found(
-    keys: Keys, context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
+    keys: RowFilter | None, context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that match in some files, with the number of the file."""
-    sets = keys.sets()
+    keep = None if keys is None else keys.prepared()
 
     def with_keys(task: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        found = keys.meeting(sets, rows)
+        found = rows if keep is None else keep(rows)
         if found.num_rows:
             of_file = pa.repeat(pa.scalar(numbers[task], pa.int64()), found.num_rows)
             fields = [pa.field(FILE, pa.int64()), *found.schema]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -76,7 +76,7 @@ class BoundRows:
         rows = _with_values(rows, self.defaults)
         rows = null_empty_partitions(self.context, rows)
         for column in self.planned.numbered:
-            rows = _with_column(rows, column.name, _numbers(column, position, rows.num_rows))
+            rows = _with_column(rows, column.name, identity_values(column, position, rows.num_rows))
         if self.generated:
             rows = null_empty_partitions(self.context, _with_values(rows, self.generated))
         for check, condition in self.checks:
@@ -94,12 +94,22 @@ def bind_new_rows(plan: WritePlan) -> BoundRows:
     table = context.schema
     for field, place in matched_members(plan.data, table):
         if place is not None:
-            _check_cast(plan.data.fields[place].type, field.type, field.name, zone)
+            check_cast(plan.data.fields[place].type, field.type, field.name, zone)
     now = datetime.now(UTC)
     defaults = [(_field(table, c), _default(c, table, zone, now)) for c in _of(planned, ComputedKind.DEFAULT)]
     generated = [(_field(table, c), _generated(c, table, zone)) for c in _of(planned, ComputedKind.GENERATED)]
     checks = [(check, _condition(check, plan)) for check in planned.checks]
     return BoundRows(planned, context, tuple(defaults), tuple(generated), tuple(checks))
+
+
+def bound_check(check: RowCheck, table: StructType, zone: str) -> Expression | None:
+    """Return the condition of a check; None if Arrow does not compute it exactly.
+
+    Lengths are those of the texts to write, which nothing pads.
+    """
+    if check.kind is CheckKind.LENGTH:
+        table = StructType(tuple(replace(field, metadata={}) for field in table))
+    return exact_condition(check.condition, table, names_of_table(table, None), zone)
 
 
 def check_rows(check: RowCheck, condition: Expression, rows: pa.RecordBatch) -> None:
@@ -124,15 +134,21 @@ def _field(table: StructType, column: ComputedColumn) -> StructField:
     return found
 
 
-def _default(column: ComputedColumn, table: StructType, zone: str, now: datetime) -> Expression:
-    """Return a default. Functions of the current time have one value for the whole write."""
-    data_type, none = _field(table, column).type, StructType(())
-    node = parse(column.expression)
-    if isinstance(node, exp.CurrentTimestamp) and data_type == TIMESTAMP:
+def default_value(column: ComputedColumn, field: StructField, zone: str, now: datetime) -> Expression | None:
+    """Return the default of a column; None if Arrow does not compute it exactly.
+
+    Functions of the current time have the value of `now` for the whole write.
+    """
+    node, none = parse(column.expression), StructType(())
+    if isinstance(node, exp.CurrentTimestamp) and field.type == TIMESTAMP:
         return Literal(now, TIMESTAMP)
-    if isinstance(node, exp.CurrentDate) and data_type == DATE:
+    if isinstance(node, exp.CurrentDate) and field.type == DATE:
         return Literal(now.astimezone(zone_of(zone)).date(), DATE)
-    found = exact_value(column.expression, data_type, none, names_of_table(none, None), zone)
+    return exact_value(column.expression, field.type, none, names_of_table(none, None), zone)
+
+
+def _default(column: ComputedColumn, table: StructType, zone: str, now: datetime) -> Expression:
+    found = default_value(column, _field(table, column), zone, now)
     if found is None:
         raise _not_exact(f"The default of the column '{column.name}' is {column.expression}", "values for the column")
     return found
@@ -149,7 +165,7 @@ def _condition(check: RowCheck, plan: WritePlan) -> Expression:
     table, selection = plan.context.schema, plan.selection
     if check.kind is CheckKind.REPLACED and isinstance(selection, Where):
         return selection.predicate
-    found = exact_condition(check.condition, table, names_of_table(table, None), plan.time_zone)
+    found = bound_check(check, table, plan.time_zone)
     if found is None:
         raise _not_exact(f"The table has the {check.kind.value} '{check.name}', ({check.condition})")
     return found
@@ -165,7 +181,7 @@ def _not_exact(what: str, given: str = "") -> InvalidOperationError:
     )
 
 
-def _check_cast(data: DataType, table: DataType, name: str, zone: str) -> None:
+def check_cast(data: DataType, table: DataType, name: str, zone: str) -> None:
     """Raise InvalidOperationError for a cast of which Spark's result may differ from Arrow's."""
     cast = cast_of(data, table)
     match data, table:
@@ -174,14 +190,14 @@ def _check_cast(data: DataType, table: DataType, name: str, zone: str) -> None:
         case StructType(), StructType():
             for field, place in matched_members(data, table):
                 if place is not None:
-                    _check_cast(data.fields[place].type, field.type, f"{name}.{field.name}", zone)
+                    check_cast(data.fields[place].type, field.type, f"{name}.{field.name}", zone)
             return
         case ArrayType(source), ArrayType(target):
-            _check_cast(source, target, f"{name}.element", zone)
+            check_cast(source, target, f"{name}.element", zone)
             return
         case MapType(), MapType():
-            _check_cast(data.key_type, table.key_type, f"{name}.key", zone)
-            _check_cast(data.value_type, table.value_type, f"{name}.value", zone)
+            check_cast(data.key_type, table.key_type, f"{name}.key", zone)
+            check_cast(data.value_type, table.value_type, f"{name}.value", zone)
             return
         case _ if table == STRING and data in _TEXTS:
             return
@@ -218,7 +234,7 @@ def _with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.Record
     return rows.set_column(rows.schema.names.index(name), name, values)
 
 
-def _numbers(column: ComputedColumn, position: int, count: int) -> pa.Array:
+def identity_values(column: ComputedColumn, position: int, count: int) -> pa.Array:
     """Return the numbers of the rows from a position on. Raises ConstraintViolationError beyond 64 bits (C400)."""
     first, last = (column.start + column.step * row for row in (position, position + max(count, 1) - 1))
     if not (_RANGE[0] <= min(first, last) and max(first, last) <= _RANGE[1]):

@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyspark_delta.engines.arrow.checks import bound_checks
 from pyspark_delta.engines.arrow.delete import NOT_EXACT
 from pyspark_delta.engines.arrow.file_changes import RowUpdate, change_files
+from pyspark_delta.engines.arrow.row_rules import RuleBinder
 from pyspark_delta.engines.arrow.row_search import search_rows
+from pyspark_delta.engines.arrow.values import ValueBinder
 from pyspark_delta.engines.contract import NONE, CannotRun, Done, answer
 from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
-from pyspark_delta.expressions.exact import exact_value, names_of_table
-from pyspark_delta.expressions.name_resolution import find_fields, is_collated, is_padded
-from pyspark_delta.expressions.text import columns_of
-from pyspark_delta.expressions.tree import Expression
-from pyspark_delta.schema.types import VARIANT, VOID, DecimalType, PrimitiveType, StructField
+from pyspark_delta.expressions.exact import names_of_table
+from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.statements.row_ids import context_of
 from pyspark_delta.statements.target import Candidates, Target, by_partition
 
@@ -82,42 +80,17 @@ def bind_update(target: Target, values: Mapping[tuple[str, ...], str | None]) ->
 
     None stands for a value without SQL text.
     """
-    checks = bound_checks(target)
-    if isinstance(checks, CannotRun):
-        return checks
-    bound = _bound_values(target, values)
+    schema = target.configuration.schema
+    names = names_of_table(schema, target.alias)
+    binder = ValueBinder(schema, names, target.time_zone, lambda field: Column((field.name,), field.type))
+    bound = binder.columns(schema, values)
     if isinstance(bound, CannotRun):
         return bound
+    rules = RuleBinder(target).bind(bound.keys())
+    if isinstance(rules, CannotRun):
+        return rules
     actions = (RowAction.UPDATE, *([RowAction.PREIMAGE] if target.has_feed else []))
     context = context_of(target, target.context, actions, has_changes=target.has_feed)
-    moves = not bound.keys().isdisjoint(target.context.partition_columns)
-    return RowUpdate(replace(context, in_any_order=moves), target.context.schema, bound, checks)
-
-
-def _bound_values(target: Target, values: Mapping[tuple[str, ...], str | None]) -> dict[str, Expression] | CannotRun:
-    bound: dict[str, Expression] = {}
-    for path, text in values.items():
-        field = target.configuration.schema.find(path[0])
-        value = None if len(path) > 1 or field is None or text is None else _bound_value(target, field, text)
-        if value is None:
-            return CannotRun(f"Arrow does not compute the new value of '{'.'.join(path)}' exactly")
-        bound[path[0]] = value
-    return bound
-
-
-def _bound_value(target: Target, field: StructField, text: str) -> Expression | None:
-    """Return the value of a column; None if Arrow does not compute it and its store assignment exactly."""
-    schema = target.configuration.schema
-    if not _is_simple(field):
-        return None
-    value = exact_value(text, field.type, schema, names_of_table(schema, target.alias), target.time_zone)
-    if value is None:
-        return None
-    used = [fields for column in columns_of(value) if (fields := find_fields(column.path, schema)) is not None]
-    return None if any(is_padded(fields) or is_collated(fields) for fields in used) else value
-
-
-def _is_simple(field: StructField) -> bool:
-    """Return True if the type has no nested parts and no special meaning."""
-    plain = isinstance(field.type, PrimitiveType | DecimalType) and field.type not in (VARIANT, VOID)
-    return plain and field.type.annotation is None and not (is_padded([field]) or is_collated([field]))
+    changed = {*bound, *(field.name for field, _ in rules.generated)}
+    moves = not changed.isdisjoint(target.context.partition_columns)
+    return RowUpdate(replace(context, in_any_order=moves), target.context.schema, bound, rules)

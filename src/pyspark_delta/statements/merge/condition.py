@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.coercion import is_comparable
@@ -19,11 +19,15 @@ _INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column of the table that must equal a column of the source; `source` is its name in the condition."""
+    """A column of the table that must equal a column of the source; `source` is its name in the condition.
+
+    With `is_null_safe`, null equals null.
+    """
 
     column: Column
     source: tuple[str, ...]
     source_type: DataType
+    is_null_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,8 @@ def understand(
         columns.update({fields[0].name: None for fields in found if fields is not None})
         if found and all(fields is not None for fields in found):
             own.append(bind_part(part, table, time_zone))
-        elif type(part) is exp.EQ:
-            key = names.key(part.this, part.expression) or names.key(part.expression, part.this)
+        else:
+            key = names.key_of(part)
             keys += [key] if key is not None else []
     return MatchCondition(text, all_of(*own), tuple(keys), tuple(columns))
 
@@ -88,7 +92,29 @@ class SideNames:
         same = [field for field in self.source if field.name.casefold() == parts[-1].casefold()]
         return same[0] if len(same) == 1 else None
 
-    def key(self, one: exp.Expression, other: exp.Expression) -> Key | None:
+    def in_source(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the path of a column of the source, or of a member of one; None if the name may be of the table."""
+        if self._has_alias(parts) or self.table.find(parts[0]) is not None:
+            return None
+        return self.of_source_alone(parts)
+
+    def of_source_alone(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the path of a column of the source where no column of the table is known; None if it is ambiguous.
+
+        The first of several parts may be the name of the source.
+        """
+        readings = [find_fields(parts[start:], self.source) for start in range(min(2, len(parts)))]
+        found = [fields for fields in readings if fields is not None]
+        return tuple(field.name for field in found[0]) if len(found) == 1 else None
+
+    def key_of(self, part: exp.Expression) -> Key | None:
+        """Return the key of a part of the condition; None if it is not an equality of columns of the two sides."""
+        if type(part) not in (exp.EQ, exp.NullSafeEQ):
+            return None
+        key = self._key(part.this, part.expression) or self._key(part.expression, part.this)
+        return key if key is None or type(part) is exp.EQ else replace(key, is_null_safe=True)
+
+    def _key(self, one: exp.Expression, other: exp.Expression) -> Key | None:
         if not (isinstance(one, exp.Column) and isinstance(other, exp.Column)):
             return None
         fields, given = self.of_table(_parts(one)), self.of_source(_parts(other))

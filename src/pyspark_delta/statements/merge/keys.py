@@ -18,7 +18,7 @@ import pyarrow.types as pt
 
 from pyspark_delta.expressions.coercion import compare
 from pyspark_delta.expressions.literals import NotExactError, zone_of
-from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
+from pyspark_delta.expressions.tree import And, Expression, In, IsNull, Literal, Or, all_of
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, DataType
 from pyspark_delta.statements.merge.condition import Key
@@ -150,7 +150,7 @@ def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_z
 def source_keys(found: KeyReport, keys: Sequence[Key], time_zone: str) -> SourceKeys:
     """Return the keys of a report, with the predicate that they give."""
     zone = zone_of(time_zone)
-    parts = [_predicate(key, ranges, zone) for key, ranges in zip(keys, found.ranges, strict=True)]
+    parts = [_with_null(key, _predicate(key, ranges, zone)) for key, ranges in zip(keys, found.ranges, strict=True)]
     return SourceKeys(found.rows, all_of(*(part for part in parts if part is not None)))
 
 
@@ -168,6 +168,11 @@ def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
     except (NotExactError, OverflowError, ValueError):  # dates that Python does not have, texts that are not UTF-8
         return None
     return Or(tuple(ranges)) if len(ranges) > 1 else ranges[0]
+
+
+def _with_null(key: Key, predicate: Expression | None) -> Expression | None:
+    """Return the predicate for a key that may equal null: whether the source has null is not known."""
+    return Or((IsNull(key.column), predicate)) if key.is_null_safe and predicate is not None else predicate
 
 
 def _range(key: Key, least: Any, greatest: Any, zone: tzinfo) -> Expression:

@@ -7,7 +7,7 @@ row, writes the new rows, and records the rows that leave their files.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, TypeAlias
@@ -48,6 +48,24 @@ from pyspark_delta.statements.target import Candidates, Condition, Target
 
 
 # -------------------------------------------------------------------------------------------------- what runs it
+class SourceRows(Protocol):
+    """Rows of a source that can be read again: a table in memory, or rows in a temporary file. `nbytes` is their size.
+
+    The methods are those of a PyArrow table.
+    """
+
+    @property
+    def num_rows(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def to_batches(self) -> Iterable[pa.RecordBatch]: ...
+
+
 class MergeSource(Protocol):
     """The source of a merge during one attempt. It is evaluated once, or materialized before it is read again."""
 
@@ -72,8 +90,8 @@ class MergeSource(Protocol):
     def collect_if_small(self, columns: StructType) -> pa.Table | None:
         """Return some columns under their names; None if the source is not known to be small enough."""
 
-    def collect(self, columns: StructType) -> pa.Table:
-        """Return some columns under their names."""
+    def collect(self, columns: StructType) -> SourceRows | None:
+        """Return some columns under their names; None if this process should not read so many rows."""
 
 
 class ResolvedMerge(Protocol):
@@ -239,24 +257,28 @@ class MergeSearch:
             self._candidates = self._find(counts=counts)
         return self._candidates
 
-    def collect(self, columns: Sequence[str], keys: Sequence[str]) -> tuple[Candidates, pa.Table] | CannotRun:
-        """Return the candidate files, and some columns of the source if it is small enough to collect.
-
-        `keys` are the columns of the source that the keys of the condition name, in their order.
-        """
-        asked = StructType(tuple(field for field in self._source.schema if field.name in columns))
-        source = self._source.collect_if_small(asked)
-        if source is not None:
-            found = keys_among(source, self.condition.keys, keys, self._target.time_zone)
-            candidates = self._target.read_candidates(all_of(self.condition.own, found.predicate))
+    def collect(self, columns: Sequence[str]) -> tuple[Candidates, SourceRows] | CannotRun:
+        """Return the candidate files, and some columns of the source if this process can read it."""
+        keys = [field.name for key in self.condition.keys if (field := self._source.schema.find(key.source[-1]))]
+        asked = StructType(tuple(field for field in self._source.schema if field.name in (*columns, *keys)))
+        small = self._source.collect_if_small(asked)
+        source: SourceRows | None = small
+        if small is not None:
+            candidates = self._among(small, keys)
         else:
             candidates = self.candidates(counts=True)
-            rows = self._source.rows
-            if rows is None or rows > self._target.cost.collected_rows(len(asked)):
-                return CannotRun("the source is too large to collect, or its size is not known")
             source = self._source.collect(asked)
+        if source is None:
+            return CannotRun("the source is too large to collect, or its size is not known")
         self._collected_rows = source.num_rows
         return candidates, source
+
+    def _among(self, source: pa.Table, keys: Sequence[str]) -> Candidates:
+        """Return the files that may hold rows with the keys of a source in memory."""
+        if of_kind(self._clauses, RowKind.BY_SOURCE):
+            return self._target.read_candidates(None)
+        found = keys_among(source, self.condition.keys, keys, self._target.time_zone)
+        return self._target.read_candidates(all_of(self.condition.own, found.predicate))
 
     def _find(self, *, counts: bool) -> Candidates:
         if of_kind(self._clauses, RowKind.BY_SOURCE):

@@ -132,7 +132,8 @@ class SparkMerge:
     def engines(self, search: MergeSearch) -> Sequence[tuple[str, RowEngine[Changed]]]:
         """Return the engines in the order in which they are asked."""
         texts = partial(_texts, self._given, self._scopes)
-        arrow: RowEngine[Changed] = ArrowMerge(self._target, self._source.schema, self.condition or "", texts, search)
+        source, condition = self._source.schema, self.condition or ""
+        arrow: RowEngine[Changed] = ArrowMerge(self._target, source, condition, texts, search, self._evolves)
         return in_order(self._target, arrow, _SparkJob(self, search))
 
     # ---------------------------------------------------------------------------------------------- the Spark job

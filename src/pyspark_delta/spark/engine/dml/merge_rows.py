@@ -10,7 +10,6 @@ import pyspark.sql.functions as sf
 
 from pyspark_delta.engines.row_changes import ChangeContext, RowAction
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.expressions.name_resolution import suggestion
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.column_paths import quoted
@@ -22,8 +21,10 @@ from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.job import rebalance, wants_optimized_write
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
-from pyspark_delta.statements.assignments import check_no_identity, resolve_assignments
+from pyspark_delta.statements.assignments import resolve_assignments
 from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete
+from pyspark_delta.statements.merge.repeated_matches import EXAMPLES, MOST_COLUMNS, repeated_match_error
+from pyspark_delta.statements.merge.values import check_identity_values, columns_from_source
 from pyspark_delta.statements.target import FILE, ROW
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.change_data import change_context
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _IDENTITY = (ComputedKind.IDENTITY_ALWAYS, ComputedKind.IDENTITY_BY_DEFAULT)
 _ONCE = "__pyspark_delta_once"
 _KEY = "__pyspark_delta_key_{}"
-_EXAMPLES, _MOST_COLUMNS = 5, 5  # in the error about repeated matches
 
 
 @dataclass(frozen=True)
@@ -76,29 +76,18 @@ class _Resolver:
         if clause.values is None:
             return self._all_columns(clause)
         resolved = resolve_assignments(self._schema, clause.values, self._sides.target.alias, clause.name)
-        self._check_identity(clause, resolved)
+        check_identity_values(self._schema, self._computed, clause, resolved)
         return assign(self._probe, self._schema, resolved, self._old(clause), fills=self._evolves)
 
     def _all_columns(self, clause: Clause) -> Mapping[str, Assigned]:
+        sides = self._sides
+        names = columns_from_source(self._schema, sides.schema, clause, self._computed, evolves=self._evolves)
         given: dict[tuple[str, ...], Column | str] = {}
-        for one in self._schema:
-            value = self._sides.given(one.name)
-            if value is not None:
-                given[one.name,] = value
-        for one in self._schema:
-            if (one.name,) in given or one.name in self._computed:
-                continue
-            if not self._evolves or sum(n.casefold() == one.name.casefold() for n in self._sides.schema.names) > 1:
-                raise InvalidOperationError(
-                    f"{clause.name} * sets every column to the source column of the same name, but the source has no "
-                    f"column '{one.name}', or several. {suggestion((one.name,), self._sides.schema)} Set the columns "
-                    "one by one, or add the column to the source. With withSchemaEvolution(), an update does not "
-                    "change columns that the source lacks, and an insert gives them their default or null.",
-                    error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-                    sqlstate="42601",
-                    column=one.name,
-                )
-        self._check_identity(clause, given)
+        for name in names:
+            value = sides.given(name)
+            assert value is not None
+            given[name,] = value
+        check_identity_values(self._schema, self._computed, clause, given)
         keeps = self._evolves and clause.action is RowAction.UPDATE
         if keeps not in self._all:
             self._all[keeps] = assign(
@@ -108,21 +97,6 @@ class _Resolver:
 
     def _old(self, clause: Clause) -> _Old:
         return _Old(self._schema, None if clause.kind is RowKind.NOT_MATCHED else self._sides)
-
-    def _check_identity(self, clause: Clause, paths: Mapping[tuple[str, ...], object]) -> None:
-        if clause.action is RowAction.UPDATE:
-            check_no_identity(self._schema, paths, clause.name)
-            return
-        for path in paths:
-            column = self._computed.get(path[0])
-            if column is not None and column.kind is ComputedKind.IDENTITY_ALWAYS:
-                raise InvalidOperationError(
-                    f"{clause.name} gives values to the column '{column.name}', which is GENERATED ALWAYS AS IDENTITY: "
-                    "only the table assigns its values. Leave it out.",
-                    error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
-                    sqlstate="42808",
-                    column=column.name,
-                )
 
 
 @dataclass(frozen=True)
@@ -318,22 +292,14 @@ def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOpera
 
     `columns` are the columns shown of each row; if there are none, the first columns of the table.
     """
-    names = list(columns or merged.target.configuration.schema.names)[:_MOST_COLUMNS]
+    names = list(columns or merged.target.configuration.schema.names)[:MOST_COLUMNS]
     keys = [sf.first(merged.sides.old(name)).cast("string").alias(_KEY.format(i)) for i, name in enumerate(names)]
     deleting = [number for number, action in enumerate(merged.actions) if action.deletes]
     taken = merged.taken_by(deleting)
     repeated = taken.groupBy(FILE, ROW).agg(sf.count(sf.lit(1)).alias("rows"), *keys).where("rows > 1")
-    found = repeated.orderBy(sf.col("rows").desc()).limit(_EXAMPLES).collect()
+    found = repeated.orderBy(sf.col("rows").desc()).limit(EXAMPLES).collect()
     shown = [
         f"({', '.join(f'{name}={row[_KEY.format(i)]}' for i, name in enumerate(names))}): {row['rows']} rows"
         for row in found
     ]
-    examples = "; ".join(shown) or "rows that cannot be shown: the source returns other rows when it is computed again"
-    return InvalidOperationError(
-        "Several rows of the source match one row of the table and would change it, so the result would be ambiguous. "
-        f"Nothing was committed. Found for {examples}. Leave one of these source rows, for example "
-        "with dropDuplicates or an aggregation by the key, or make the condition more specific.",
-        error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-        sqlstate="21506",
-        rows=len(found),
-    )
+    return repeated_match_error(shown)

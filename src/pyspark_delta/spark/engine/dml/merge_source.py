@@ -96,8 +96,11 @@ class SparkSource:
         """Return these columns of the source; None if it is not known to be small (`collected`)."""
         return collected(self.given, columns, self._target.cost)
 
-    def collect(self, columns: StructType) -> pa.Table:
-        """Return these columns of the source."""
+    def collect(self, columns: StructType) -> pa.Table | None:
+        """Return these columns of the source; None if it has too many rows, or its size is not known."""
+        rows = self.rows
+        if rows is None or rows > self._target.cost.collected_rows(len(columns)):
+            return None
         return collect(self.frame, columns)
 
     def observed(self) -> DataFrame:

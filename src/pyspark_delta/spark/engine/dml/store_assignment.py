@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import SchemaMismatchError
-from pyspark_delta.schema.column_paths import column_path_text
-from pyspark_delta.schema.store_assignment import Cast, cast_of, check_storable, matched_members
+from pyspark_delta.schema.store_assignment import (
+    Cast,
+    cast_of,
+    check_complete,
+    check_storable,
+    lacking_members,
+    matched_members,
+)
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_same_type
 from pyspark_delta.spark.engine.write.alignment import spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from pyspark.sql import Column
 
@@ -44,16 +49,8 @@ def assign_value(
     types of another kind; and Spark's own errors about types that cannot be cast.
     """
     check_storable(StructType((StructField(field.name, data),)), StructType((field,)), casts=True)
-    lacking = () if fills else tuple(_lacking(data, field.type, (field.name,)))
-    if lacking:
-        names = ", ".join(map(column_path_text, lacking))
-        raise SchemaMismatchError(
-            f"The new value of the column '{field.name}' lacks {names}. Give each of them a value, which may "
-            "be null, or set parts of the column one by one. A merge with withSchemaEvolution() sets them to null.",
-            error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
-            sqlstate="42846",
-            column=field.name,
-        )
+    if not fills:
+        check_complete(data, field)
     found, is_unfit = _fit(value, data, field.type, old)
     return StoreAssignment(found, None if is_unfit is None else sf.when(is_unfit, value.cast("string")))
 
@@ -93,7 +90,7 @@ def _fit_struct(value: Column, data: StructType, table: StructType, old: Column 
             unfit += [] if is_unfit is None else [is_unfit]
         members.append(member.alias(field.name))
     is_there = value.isNotNull()
-    if old is not None and any(_lacking(data, table, ())):
+    if old is not None and any(lacking_members(data, table, ())):
         is_there |= old.isNotNull()
     return sf.when(is_there, sf.struct(*members)), _any(unfit)
 
@@ -130,18 +127,3 @@ def _is_any_unfit(values: Column, data: DataType, table: DataType) -> Column | N
 def _any(unfit: Iterable[Column]) -> Column | None:
     found = list(unfit)
     return reduce(or_, found) if found else None
-
-
-def _lacking(data: DataType, table: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the members of the table's structs that the structs of the data lack."""
-    match data, table:
-        case StructType(), StructType():
-            for field in table:
-                source = data.find(field.name)
-                inner = (*path, field.name)
-                yield from (inner,) if source is None else _lacking(source.type, field.type, inner)
-        case ArrayType(source), ArrayType(target):
-            yield from _lacking(source, target, (*path, "element"))
-        case MapType(), MapType():
-            yield from _lacking(data.key_type, table.key_type, (*path, "key"))
-            yield from _lacking(data.value_type, table.value_type, (*path, "value"))
