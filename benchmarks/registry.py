@@ -29,6 +29,7 @@ MODULES = {
     "B21": "b21_change_feed",
     "B23": "b23_log_cleanup",
     "B25": "b25_catalog_commits",
+    "B26": "b26_import",
 }
 
 
