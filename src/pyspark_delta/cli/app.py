@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
-from pyspark_delta.cli import inspection, rows
+from pyspark_delta.cli import definition, inspection, rows, writing
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.output import discard, prepare_streams, print_problem, print_text
 
@@ -48,9 +48,16 @@ for _command in (
     rows.cat,
     rows.changes,
     inspection.explain,
+    definition.create,
+    writing.append,
+    writing.delete,
+    writing.update,
+    writing.merge,
+    definition.set_,
+    definition.unset,
     inspection.doctor,
 ):
-    app.command()(_command)
+    app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(catalog_app, name="catalog")
 
 

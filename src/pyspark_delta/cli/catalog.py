@@ -96,7 +96,10 @@ def register(
     table: TableArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="The location of the table.")],
 ) -> None:
-    """Register an existing table under a name. Its files stay in place, and it does not become catalog-managed."""
+    """Register an existing table under a name.
+
+    Its files stay in place, and it does not become catalog-managed.
+    """
     _chosen(context).connect().register(table, path)
 
 
@@ -131,7 +134,10 @@ def purge(
     ] = 7,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete the files of tables that were dropped some time ago. This cannot be undone."""
+    """Delete the files of tables dropped some time ago.
+
+    This cannot be undone.
+    """
     purged = _chosen(context).connect().purge(timedelta(days=older_than))
     _print_names("purged", purged, as_json)
 
@@ -146,7 +152,10 @@ def clean(
     apply: Annotated[bool, typer.Option("--apply", help="Remove them. Without this option, only list them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove tables whose creation was never completed. This cannot be undone."""
+    """Remove tables whose creation was never completed.
+
+    This cannot be undone.
+    """
     found = _chosen(context).connect().clean(timedelta(days=older_than), apply=apply)
     rows = [
         {"name": str(table.name), "location": table.location, "begun": table.created_at, "removed": apply}
@@ -166,7 +175,10 @@ def publish(
     context: typer.Context,
     table: TableArgument,
 ) -> None:
-    """Publish the commits that only the catalog has so far; writers also do this."""
+    """Publish the commits that only the catalog has so far.
+
+    Writers also do this.
+    """
     newest = _chosen(context).connect().publish(table)
     print_text("There are no unpublished commits." if newest is None else f"Published up to version {newest}.")
 
@@ -180,7 +192,10 @@ def repair(
         bool, typer.Option("--apply", help="Make the changes. Without this option, only list them.")
     ] = False,
 ) -> None:
-    """Add the published commits that are missing in a catalog after it was restored from an older backup."""
+    """Add the published commits that a restored catalog lacks.
+
+    A catalog that was restored from an older backup does not know the commits since.
+    """
     found = _chosen(context).connect().repair(table, apply=apply)
     first, last = found.forgotten.start, found.published_version
     versions = f"version {last}" if first == last else f"versions {first} to {last}"
@@ -254,7 +269,10 @@ def create_token(
         float | None, typer.Option("--days", callback=days, help="Days until the token expires; default: never.")
     ] = None,
 ) -> None:
-    """Create a token and print its secret once; only its hash is stored."""
+    """Create a token and print its secret once.
+
+    Only its hash is stored.
+    """
     from pyspark_delta.catalog.sql.tokens import Scope
 
     known = [one.value for one in Scope]

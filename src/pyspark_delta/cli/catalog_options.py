@@ -75,6 +75,12 @@ def open_named(text: str, version: int | None, timestamp: str | None) -> Table |
     return None if name is None else Table.for_name(str(name), version=version, timestamp=timestamp)
 
 
+def catalog_name(text: str) -> str | None:
+    """Return the name of a table in the catalog of the environment, which is connected then; None for a path."""
+    name = _connected_name(text)
+    return None if name is None else str(name)
+
+
 def _connected_name(text: str) -> TableName | None:
     """Connect to the catalog of the environment, and return the table name in an argument; None for a path."""
     from pyspark_delta.catalog.names import parse_table_name

@@ -70,8 +70,8 @@ def print_listing(
         _show_lines(console, names, limited, view, fixed, remedy, below)
     if len(found) > len(limited):
         count = total()
-        of = "there are more" if count is None else f"there are {count:,}"
-        _note(console, f"{len(limited):,} rows are shown, {of}. --limit N shows N rows.")
+        shown = f"First {len(limited):,} rows" if count is None else f"{len(limited):,} of {count:,} rows"
+        _note(console, f"{shown}. --limit N shows N rows.")
 
 
 # --------------------------------------------------------------------------------------------------- a line a row
@@ -129,7 +129,7 @@ def fit(natural: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     shown, gap = len(natural), len(_GAP)
     while shown > 1 and sum(least[:shown]) + gap * (shown - 1) > width:
         shown -= 1
-    widths = list(least[:shown])
+    widths = list(least[:shown]) if shown > 1 else [min(least[0], width)]
     rest = width - gap * (shown - 1) - sum(widths)
     while rest > 0 and (cut := [i for i in range(shown) if widths[i] < natural[i]]):
         part = max(rest // len(cut), 1)
@@ -164,7 +164,7 @@ def _line(
     for text, width, to_right in zip(texts, widths, right, strict=False):  # columns that do not fit are left out
         length = cell_len(text)
         if length > width:
-            cells.append(set_cell_size(text, max(width - len(marker), 0)) + marker)
+            cells.append(set_cell_size(_cut(text, width, marker), width))
         else:
             cells.append(" " * (width - length) + text if to_right else text + " " * (width - length))
     console.print(Text(_GAP.join(cells).rstrip(), style=style), soft_wrap=True)
@@ -186,12 +186,17 @@ def _show_fields(console: Console, names: Sequence[str], rows: Iterable[Sequence
         for name, value in zip(names, row, strict=True):
             text = _shown(value)
             if not view.full and cell_len(text) > room:
-                text = set_cell_size(text, room - len(marker)) + marker
+                text = _cut(text, room, marker)
             console.print(Text(set_cell_size(cell(name), width), style="bold") + Text(_GAP + text), soft_wrap=True)
 
 
 def _shown(value: Any) -> str:
     return "NULL" if value is None else cell(value)
+
+
+def _cut(text: str, width: int, marker: str) -> str:
+    """Return the beginning of a text and the marker; half of a wide character is left out."""
+    return set_cell_size(text, max(width - len(marker), 0)).rstrip() + marker
 
 
 def _ellipsis(console: Console) -> str:

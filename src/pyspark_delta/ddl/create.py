@@ -86,18 +86,19 @@ def create_table(
     if snapshot is None:
         creation = creation_of(catalog_table, definition.properties)
         definition = replace(definition, properties=creation.properties)
-    draft = _draft(definition, snapshot, mode, engine_info, creation.features)
+    draft = draft_table(definition, snapshot, mode, engine_info, creation.features)
     base = TableState(location=location, storage_options=dict(storage_options or {}), catalog_table=catalog_table)
     return commit_draft(draft, base if snapshot is None else state_of(snapshot)).version
 
 
-def _draft(
+def draft_table(
     definition: TableDefinition,
     snapshot: Snapshot | None,
     mode: CreateMode,
-    engine_info: str,
+    engine_info: str = "",
     features: tuple[str, ...] = (),
 ) -> CommitDraft:
+    """Return the commit that creates a table, or replaces `snapshot`. Raises the errors of an invalid definition."""
     before = None if snapshot is None else snapshot.configuration
     features = (*features, Feature.CLUSTERING) if definition.clustering else features
     after = evolve(before, _metadata(definition, before), features=features, keeps_files=False)
