@@ -12,7 +12,7 @@ from pyspark_delta.changes.feed_columns import COMMIT_VERSION
 from pyspark_delta.changes.plan import FeedPlan
 from pyspark_delta.data.reader import read_plan, tasks_of
 from pyspark_delta.errors import DataFileError
-from pyspark_delta.scan.plan import ScanTask
+from pyspark_delta.scan.plan import ScanPlan, ScanTask
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.storage.paths import resolve_file
 
@@ -24,15 +24,19 @@ def changes_schema(plan: FeedPlan) -> pa.Schema:
     return schema_to_arrow(plan.schema, all_nullable=True)
 
 
-def read_changes(plan: FeedPlan) -> Iterator[pa.RecordBatch]:
+def read_changes(
+    plan: FeedPlan, read: Callable[[ScanPlan], Iterable[pa.RecordBatch]] = read_plan
+) -> Iterator[pa.RecordBatch]:
     """Yield the changed rows as batches of `changes_schema(plan)`, in version order within each scan.
+
+    `read` reads the rows of one scan.
 
     Raises DataFileError, naming file and version, for a data file that was vacuumed; and the errors of `read_plan`.
     """
     for scan in plan.scans:
         location = scan.plan.context.table_location
         with naming_versions(location, partial(tasks_of, scan.plan.files)):
-            yield from read_plan(scan.plan)
+            yield from read(scan.plan)
 
 
 @contextmanager

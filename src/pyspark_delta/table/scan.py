@@ -2,52 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pyspark_delta.changes.plan import FeedPlan
+from pyspark_delta.changes.plan import FeedPlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import VersionRange
-from pyspark_delta.data.reader import read_plan
-from pyspark_delta.progress import Progress, ShowProgress, operation
+from pyspark_delta.data.reader import output_schema, read_each, read_plan, tasks_of
+from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.scan.explain import count_stages, explain_plan
 from pyspark_delta.scan.plan import PruningStage, ScanPlan
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table.readable import Readable, check_limit, filtered
+
+_MOST_FILES = 64  # that a limited read opens at once
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Readable):
     """A planned read: its files and columns. Data files are not read until rows are requested.
 
     `is_latest` is False if the caller asked for the version. Rows of the latest one may change before they are written
-    back to the table, which is a conflict.
+    back to the table, which is a conflict. `row_limit` is the most rows that are read, None for all.
     """
 
     plan: ScanPlan
     snapshot: Snapshot
     is_latest: bool = True
+    row_limit: int | None = None
+    _condition: Expression | None = field(default=None, repr=False)  # of the plan, to plan fewer rows
 
     @property
     def schema(self) -> StructType:
         """The logical schema of the rows."""
         return self.plan.schema
 
-    def to_batches(self, *, progress: Callable[[Progress], object] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow record batches, read as they are consumed: memory does not grow with the table.
-
-        `progress` is called with a `Progress` for every batch.
-        """
-        with operation(progress or False):
-            reader = read_plan(self.plan)
-        yield from reader
-
-    def to_arrow(self, *, progress: ShowProgress = None) -> pa.Table:
-        """Return the rows as one Arrow table. `progress` is as for `Table.append`."""
-        with operation(progress):
-            return read_plan(self.plan).read_all()
+    def limit(self, n: int) -> Scan:
+        """Return a scan of the first `n` rows, in no particular order. Files that are not needed are not opened."""
+        check_limit(n)
+        return replace(self, row_limit=n if self.row_limit is None else min(n, self.row_limit))
 
     def files(self) -> pa.Table:
         """Return the files that skipping kept, columns as in `Table.files`."""
@@ -61,12 +58,35 @@ class Scan:
         """Explain as text how many files each stage of skipping kept, and why."""
         return explain_plan(self.plan, self.snapshot)
 
+    def _pinned(self) -> Scan:
+        return self
+
+    def _reader(
+        self, columns: Sequence[str] | None = None, where: Expression | None = None, limit: int | None = None
+    ) -> pa.RecordBatchReader:
+        if where is not None and self.row_limit is not None:  # the condition is on the first rows
+            return filtered(self._reader(), where, columns, limit)
+        plan = self.plan
+        if columns is not None or where is not None:
+            names = plan.schema.names if columns is None else columns
+            plan = plan_scan(self.snapshot, names, all_of(self._condition, where))
+        most = _least(self.row_limit, limit)
+        if most is None:
+            return read_plan(plan)
+        return pa.RecordBatchReader.from_batches(output_schema(plan.context), _first_rows(plan, most))
+
 
 @dataclass(frozen=True)
-class Changes:
-    """A planned read of the change data feed. Data files are not read until rows are requested."""
+class Changes(Readable):
+    """A planned read of the change data feed. Data files are not read until rows are requested.
+
+    `row_limit` is the most rows that are read, None for all.
+    """
 
     plan: FeedPlan
+    snapshot: Snapshot
+    row_limit: int | None = None
+    _condition: Expression | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> StructType:
@@ -78,11 +98,66 @@ class Changes:
         """The versions whose changes are read; empty if `last` is less than `first`."""
         return self.plan.versions
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the changed rows as Arrow record batches, read as they are consumed."""
-        yield from read_changes(self.plan)
+    def limit(self, n: int) -> Changes:
+        """Return a read of the first `n` changed rows. Files that are not needed are not opened."""
+        check_limit(n)
+        return replace(self, row_limit=n if self.row_limit is None else min(n, self.row_limit))
 
-    def to_arrow(self, *, progress: ShowProgress = None) -> pa.Table:
-        """Return the changed rows as one Arrow table. `progress` is as for `Table.append`."""
-        with operation(progress):
-            return pa.Table.from_batches(read_changes(self.plan), changes_schema(self.plan))
+    def _pinned(self) -> Changes:
+        return self
+
+    def _reader(
+        self, columns: Sequence[str] | None = None, where: Expression | None = None, limit: int | None = None
+    ) -> pa.RecordBatchReader:
+        if where is not None and self.row_limit is not None:
+            return filtered(self._reader(), where, columns, limit)
+        plan = self.plan
+        if columns is not None or where is not None:
+            names = plan.schema.names if columns is None else columns
+            plan = plan_changes(self.snapshot, plan.versions, names, all_of(self._condition, where))
+        most = _least(self.row_limit, limit)
+        read = read_plan if most is None else _Rest(most)
+        return pa.RecordBatchReader.from_batches(changes_schema(plan), read_changes(plan, read))
+
+
+class _Rest:
+    """Reads plans one after another until they have given a number of rows."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __call__(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+        for batch in _first_rows(plan, self._count):
+            self._count -= batch.num_rows
+            yield batch
+
+
+def _first_rows(plan: ScanPlan, count: int) -> Iterator[pa.RecordBatch]:
+    """Yield the first rows of a plan. Files are opened as they are expected to be needed, by the rows of those before.
+
+    A single file is read batch by batch, so row groups after the last row are not read either.
+    """
+    found = files = 0
+    at_once = 1
+    while found < count and files < plan.files.num_rows:
+        part = replace(plan, files=plan.files.slice(files, at_once))
+        for batch in _read(part):
+            rows = batch.slice(0, count - found)
+            found += rows.num_rows
+            yield rows
+            if found == count:
+                return
+        files += part.files.num_rows
+        expected = (count - found) * files // found if found else 2 * at_once
+        at_once = min(_MOST_FILES, max(1, expected))
+
+
+def _read(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    if plan.files.num_rows > 1:
+        yield from read_plan(plan)
+    else:
+        yield from read_each(plan.context, list(tasks_of(plan.files)), lambda _, batch: (batch,))
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_delta import progress
-from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.schema.arrow import schema_from_arrow, to_arrow
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table.reading import ReadableTable
 from pyspark_delta.table.scan import Scan
 from pyspark_delta.transaction.stale_reads import check_unchanged
 
@@ -70,8 +70,10 @@ def open_rows(data: Any, table: StructType | None = None) -> RowStream:
     Raises TypeError for an object that holds no rows, InvalidOperationError for an iterator without any batch, and
     SchemaMismatchError for Python values that no Arrow type holds.
     """
+    if isinstance(data, ReadableTable):
+        data = data.scan()
     if isinstance(data, Scan):
-        reader = read_plan(data.plan)
+        reader = data.to_reader()
         return RowStream(reader.schema, iter(reader), data)
     if _is_of(data, "pandas") and hasattr(data, "columns"):
         named = any(name is not None for name in data.index.names)

@@ -12,31 +12,27 @@ import pyarrow as pa
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import required_name, resolve, resolve_or_create
-from pyspark_delta.changes.plan import plan_changes
-from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.log.history import commit_history, last_modified
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.protocol.catalog_table import CatalogTable
-from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.scan.statistics import statistics_table
 from pyspark_delta.schema.timestamps import parse_timestamp, utc_datetime
-from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.maintenance import MaintainedTable
-from pyspark_delta.table.scan import Changes, Scan
+from pyspark_delta.table.reading import ReadableTable
 from pyspark_delta.table.sources import open_rows
 from pyspark_delta.table.writes import CommitInfo, Txn, WritableTable
 from pyspark_delta.table.writing import Place, provenance, write
 from pyspark_delta.write.options import parse_mode
 
 
-class Table(WritableTable, MaintainedTable):
+class Table(ReadableTable, WritableTable, MaintainedTable):
     """A Delta table without Spark: it shows one version, and its changes apply to the latest one.
 
     >>> table = Table.open("/data/flights")            # doctest: +SKIP
@@ -214,19 +210,9 @@ class Table(WritableTable, MaintainedTable):
         return self._snapshot.configuration.metadata
 
     @property
-    def schema(self) -> StructType:
-        """The logical schema."""
-        return self._snapshot.configuration.schema
-
-    @property
     def partition_columns(self) -> tuple[str, ...]:
         """The logical names of the partition columns."""
         return self._snapshot.configuration.partition_columns
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot that this table reads."""
-        return self._snapshot
 
     def refresh(self) -> Table:
         """Show the latest version from now on; return this object."""
@@ -294,44 +280,3 @@ class Table(WritableTable, MaintainedTable):
         Read from `stats_parsed` of a checkpoint that has it, and from JSON otherwise. Raises CorruptLogError.
         """
         return statistics_table(self._snapshot)
-
-    def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
-        """Plan a read of some columns (all by default) of the rows for which the SQL predicate `where` is true.
-
-        Raises InvalidPredicateError for a predicate that cannot be parsed, names an unknown column, or uses a function
-        that is only available in Spark.
-        """
-        return Scan(plan_scan(self._snapshot, columns, where), self._snapshot, self._is_latest)
-
-    def changes(
-        self,
-        starting_version: int | None = None,
-        starting_timestamp: str | datetime | int | None = None,
-        ending_version: int | None = None,
-        ending_timestamp: str | datetime | int | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        *,
-        allow_out_of_range: bool = False,
-    ) -> Changes:
-        """Plan a read of the change data feed: the rows that changed from one version to another, both included.
-
-        A start is required, by version or by time: the first version not before `starting_timestamp` (in the form of
-        `open`). Without an end, changes up to this version are read. The rows have the columns of the table at the end,
-        and `_change_type` (insert, update_preimage, update_postimage, delete), `_commit_version` and
-        `_commit_timestamp`; `columns` and `where` may name these too.
-
-        With `allow_out_of_range`, the result is empty after this version; otherwise a start or a time after it is an
-        error. Raises VersionNotFoundError, TimestampOutOfRangeError, InvalidOptionError; InvalidOperationError if the
-        feed was not enabled or the range is reversed; UnsupportedTableError if the columns changed in a way that no
-        single schema can represent.
-        """
-        request = ChangeRequest(
-            starting_version,
-            None if starting_timestamp is None else parse_timestamp(starting_timestamp),
-            ending_version,
-            None if ending_timestamp is None else parse_timestamp(ending_timestamp),
-            allow_out_of_range,
-        )
-        versions = resolve_range(self._snapshot, request)
-        return Changes(plan_changes(self._snapshot, versions, columns, where))
