@@ -151,8 +151,10 @@ def _constants(node: Any, *, nested: bool) -> list[Literal | None]:
     """Return the values of a literal node, or with `nested` of its list; none for another node."""
     if not isinstance(node, Mapping) or set(node) != {"Literal"}:
         return []
-    literal = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
-    values = pl.select(literal).to_series()
+    try:
+        values = pl.select(pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")).to_series()
+    except pl.exceptions.PolarsError:  # JSON has no NaN and no infinity
+        return [None]
     if nested:
         if not isinstance(values.dtype, pl.List | pl.Array) or len(values) != 1:
             return []

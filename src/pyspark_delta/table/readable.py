@@ -25,7 +25,7 @@ class Readable(ABC):
     """Rows that can be read any number of times, in parts, by other libraries.
 
     Objects of this class are accepted wherever the Arrow PyCapsule interface is: `pyarrow.table(rows)`,
-    `polars.from_arrow(rows)`, `duckdb.sql("SELECT * FROM rows")`. Each use reads the rows again.
+    `polars.DataFrame(rows)`, `duckdb.sql("SELECT * FROM rows")`. Each use reads the rows again.
     """
 
     @property
