@@ -14,6 +14,7 @@ from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import ALL_INTEGERS, Cast, cast_of, matched_members
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
 
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
@@ -95,6 +96,7 @@ def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
     if values.type == target:
         return values
     try:
+        values = _decoded(values)
         if pa.types.is_integer(values.type) and pa.types.is_decimal(target):
             values = values.cast(to_arrow(ALL_INTEGERS))  # Arrow refuses decimals that do not hold all integers
         return values.cast(target)
@@ -106,3 +108,12 @@ def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
             sqlstate="22003",
             column=name,
         ) from None
+
+
+def _decoded(values: Values) -> Values:
+    """Return the values without an encoding that Arrow does not cast: run ends, and dictionaries of views (Polars)."""
+    if pa.types.is_run_end_encoded(values.type):
+        return pc.run_end_decode(values)
+    if pa.types.is_dictionary(values.type) and values.type.value_type in _VIEWS:
+        return values.cast(pa.dictionary(values.type.index_type, _VIEWS[values.type.value_type]))
+    return values

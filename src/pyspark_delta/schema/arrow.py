@@ -46,6 +46,9 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 
+ARROW_VARIANT = "arrow.parquet.variant"
+"""The name of Arrow's extension type for variants."""
+
 _VARIANT_MARK = {b"variant": b"true"}
 
 VARIANT_STORAGE = pa.struct(
@@ -180,8 +183,22 @@ def from_arrow(arrow_type: pa.DataType, *, where: str = "column", depth: int = 0
         element = arrow_type.value_field
         return ArrayType(from_arrow(element.type, where=f"{where}.element", depth=depth + 1), element.nullable)
     raise SchemaMismatchError(
-        f"The Arrow type {arrow_type} of {where} has no Delta type. Cast it before writing.", column=where
+        f"The Arrow type {arrow_type} of {where} has no Delta type. Cast it{_advice(arrow_type)}.", column=where
     )
+
+
+def _advice(arrow_type: pa.DataType) -> str:
+    """Return the types to which values of a type without Delta type can be cast."""
+    types = pa.types
+    if types.is_time(arrow_type):
+        return " to a string, or to a number such as the microseconds since midnight"
+    if types.is_interval(arrow_type):
+        return " to a string, or to a number of months or microseconds"
+    if types.is_decimal(arrow_type):
+        return " to a decimal of at most 38 digits with a scale from 0 on"
+    if types.is_union(arrow_type):
+        return " to a struct with a member for each type"
+    return " before writing"
 
 
 def schema_from_arrow(schema: pa.Schema) -> StructType:
@@ -205,10 +222,14 @@ def is_list_like(arrow_type: pa.DataType) -> bool:
 
 def is_variant_storage(arrow_type: pa.DataType) -> bool:
     """True if a struct is a variant: two binaries `value` and `metadata`, the latter with `variant=true`."""
-    if arrow_type.num_fields != 2 or {f.name for f in arrow_type} != {"value", "metadata"}:
+    if not pa.types.is_struct(arrow_type) or {f.name for f in arrow_type} != {"value", "metadata"}:
         return False
     metadata = arrow_type.field("metadata")
-    return metadata.type == pa.binary() and (metadata.metadata or {}).get(b"variant") == b"true"
+    return (
+        arrow_type.num_fields == 2
+        and metadata.type == pa.binary()
+        and (metadata.metadata or {}).get(b"variant") == b"true"
+    )
 
 
 def _struct_fields(arrow_type: pa.StructType, where: str, depth: int) -> tuple[StructField, ...]:

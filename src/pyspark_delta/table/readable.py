@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pyspark_delta.errors import InvalidOptionError, MissingDependencyError
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, MissingDependencyError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.progress import Progress, ShowProgress, operation
 from pyspark_delta.schema.arrow import schema_to_arrow
-from pyspark_delta.schema.types import StructType
+from pyspark_delta.schema.traversal import types_in
+from pyspark_delta.schema.types import VARIANT, StructType
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
+
+
+Variants: TypeAlias = Literal["struct"] | None
 
 
 class Readable(ABC):
@@ -75,21 +79,25 @@ class Readable(ABC):
         return schema_to_arrow(self.schema, all_nullable=True).__arrow_c_schema__()
 
     # ------------------------------------------------------------------------------------------- other libraries
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
+    def to_pandas(self, *, variants: Variants = None, **options: Any) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame; `options` are those of `pyarrow.Table.to_pandas`.
 
-        Raises MissingDependencyError if pandas is not installed.
+        Raises MissingDependencyError if pandas is not installed. pandas has no variants: they are an
+        InvalidOperationError, and with `variants="struct"` the dicts of their two binaries, `value` and `metadata`.
         """
         require("pandas", "to_pandas()")
+        _check_variants(self.schema, variants, "pandas")
         return self.to_arrow().to_pandas(**options)
 
-    def to_polars(self) -> pl.LazyFrame:
+    def to_polars(self, *, variants: Variants = None) -> pl.LazyFrame:
         """Return the rows as a Polars LazyFrame, which reads when it is collected.
 
         Polars passes on the columns, conditions and limit of a query. Files and row groups that cannot hold its rows
-        are not read. Raises MissingDependencyError if Polars is not installed.
+        are not read. Raises MissingDependencyError if Polars is not installed. Polars has no variants: they are an
+        InvalidOperationError, and with `variants="struct"` structs of their two binaries, `value` and `metadata`.
         """
         require("polars", "to_polars()")
+        _check_variants(self.schema, variants, "Polars")
         from pyspark_delta.table.polars_frames import lazy_frame
 
         rows = self._pinned()
@@ -107,6 +115,18 @@ class Readable(ABC):
 
         rows = self._pinned()
         return relation(rows.schema, rows._reader, connection)
+
+
+def _check_variants(schema: StructType, variants: Variants, library: str) -> None:
+    """Raise InvalidOperationError for variants in a library that has none, unless the caller asks for structs."""
+    if variants not in (None, "struct"):
+        raise InvalidOptionError(f"variants is 'struct' or None, found {variants!r}.", option="variants")
+    found = [f.name for f in schema if VARIANT in types_in(f.type)]
+    if found and variants is None:
+        raise InvalidOperationError(
+            f"The column '{found[0]}' holds variants, which {library} does not have. Pass variants='struct' to get "
+            "their two binaries, or scan other columns."
+        )
 
 
 def filtered(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -19,11 +20,14 @@ from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.schema.arrow import schema_from_arrow, to_arrow
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table.foreign_types import ForeignTypes
 from pyspark_delta.table.reading import ReadableTable
 from pyspark_delta.table.scan import Scan
 from pyspark_delta.transaction.stale_reads import check_unchanged
 
 _BATCH_ROWS = 64_000
+_READERS: WeakSet[pa.RecordBatchReader] = WeakSet()  # that were read here
+_NOT_IN_ARROW = {"Int128": "Decimal(38, 0)", "UInt128": "Decimal(38, 0)", "Object": "String or Binary"}  # of Polars
 _ACCEPTED = (
     "Give a PyArrow table or reader, a DataFrame of Polars or pandas, a DuckDB relation, another object with "
     "__arrow_c_stream__, a list of dicts, a dict of columns, or an iterator of record batches."
@@ -75,11 +79,16 @@ def open_rows(data: Any, table: StructType | None = None) -> RowStream:
     if isinstance(data, Scan):
         reader = data.to_reader()
         return RowStream(reader.schema, iter(reader), data)
+    rows = _open(data, table)
+    types = ForeignTypes.of(rows.schema, table)
+    return RowStream(types.schema, types.converted(rows.batches))
+
+
+def _open(data: Any, table: StructType | None) -> RowStream:
     if _is_of(data, "pandas") and hasattr(data, "columns"):
-        named = any(name is not None for name in data.index.names)
-        return _of_table(pa.Table.from_pandas(data, preserve_index=named))
-    if _is_of(data, "polars") and hasattr(data, "collect"):
-        return open_rows(data.collect(), table)
+        return _of_pandas(data)
+    if _is_of(data, "polars") and hasattr(data, "collect_schema"):
+        return _of_polars(data)
     if isinstance(data, pa.Table):
         return _of_table(data)
     if hasattr(data, "__arrow_c_stream__"):
@@ -101,15 +110,63 @@ def _of_table(table: pa.Table) -> RowStream:
     return RowStream(table.schema, iter(table.to_batches()), total=table.num_rows)
 
 
+def _of_pandas(data: Any) -> RowStream:
+    """Return the rows of a DataFrame. An index with names becomes columns; an index without is dropped."""
+    names = [name for name in data.index.names if name is not None]
+    if names and (len(names) < data.index.nlevels or set(map(str, names)) & set(map(str, data.columns))):
+        raise SchemaMismatchError(
+            f"The index of the DataFrame has the names {list(data.index.names)}, which are not the names of columns of "
+            "their own. Call reset_index() or rename_axis() first, or reset_index(drop=True) to write no index."
+        )
+    try:
+        return _of_table(pa.Table.from_pandas(data, preserve_index=bool(names)))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = ". ".join(str(argument) for argument in error.args)
+        raise SchemaMismatchError(
+            f"The DataFrame of pandas cannot be converted to Arrow: {reason}. Give each column a name and a type of "
+            "its own, for example with astype(). Nothing was written."
+        ) from None
+
+
+def _of_polars(data: Any) -> RowStream:
+    """Return the rows of a DataFrame, or of a LazyFrame, which is collected."""
+    for name, data_type in data.collect_schema().items():
+        if str(data_type) in _NOT_IN_ARROW:
+            raise SchemaMismatchError(
+                f"The column '{name}' has the Polars type {data_type}, which Arrow does not have. Cast it to another "
+                f"type, such as {_NOT_IN_ARROW[str(data_type)]}. Nothing was written.",
+                column=name,
+            )
+    return _of_reader(data.collect() if hasattr(data, "collect") else data)
+
+
 def _of_reader(data: Any) -> RowStream:
+    if isinstance(data, pa.RecordBatchReader) and data in _READERS:
+        raise _read_before()
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowInvalid, ValueError) as error:
         raise InvalidOperationError(
-            f"The {type(data).__name__} has no rows to read: {error}. A reader can be read only once; open it again. "
-            "Nothing was written."
+            f"The {type(data).__name__} cannot be read as a table in Arrow: {error}. Give a table or a DataFrame with "
+            "types of Arrow. A reader can be read only once. Nothing was written."
         ) from None
-    return RowStream(reader.schema, iter(reader))
+    return RowStream(reader.schema, _once(reader, data))
+
+
+def _once(reader: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the batches. A reader of PyArrow that was read before looks empty, so those read here are remembered."""
+    if isinstance(data, pa.RecordBatchReader):
+        if data in _READERS:
+            raise _read_before()
+        _READERS.add(data)
+    yield from reader
+
+
+def _read_before() -> InvalidOperationError:
+    return InvalidOperationError(
+        "The RecordBatchReader was written before, and can be read only once. Open it again, or give a table. Nothing "
+        "was written."
+    )
 
 
 def _of_items(items: Iterator[Any], table: StructType | None, *, is_empty_known: bool) -> RowStream:
