@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.display import listed
 from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.schema.json import parse_schema
@@ -67,6 +68,16 @@ class TableConfiguration:
     def reads_mapped_columns(self) -> bool:
         """True if readers must honour the column mapping mode: at reader version 2, or with the feature (C237)."""
         return self.protocol.min_reader_version == 2 or "columnMapping" in self.protocol.listed_features
+
+    def shown(self, version: int) -> dict[str, object]:
+        """Return what notebooks show of a version: names and values."""
+        return {
+            "location": self.location,
+            "version": version,
+            "columns": listed(self.schema.names),
+            "partition columns": listed(self.partition_columns),
+            "features": listed(sorted(self.protocol.listed_features)),
+        }
 
 
 def managed_names(protocol: Protocol) -> list[str]:

@@ -17,7 +17,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from pyspark_delta.display import html_rows
+
 Annotation: TypeAlias = Mapping[str, str | None]
+_SHORT = 100  # characters
 _Index: TypeAlias = "tuple[dict[str, StructField], dict[str, StructField]]"  # by name, and by case-folded name
 
 
@@ -79,7 +82,7 @@ class StructField:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StructType:
     """An ordered set of fields; the schema of a table is one."""
 
@@ -89,6 +92,17 @@ class StructType:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _struct, (self.fields, self.annotation)
+
+    def __repr__(self) -> str:
+        return f"StructType({short_text(self)})"
+
+    def _repr_html_(self) -> str:
+        rows = ((line, "") for line in list(_tree_lines(self))[1:])
+        return html_rows("StructType", (), rows)
+
+    def tree(self) -> str:
+        """Return the columns and nested fields as a tree of lines, as `printSchema` of PySpark prints it."""
+        return "\n".join(_tree_lines(self))
 
     def __str__(self) -> str:
         return f"struct<{','.join(f'{f.name}:{f.type}' for f in self.fields)}>"
@@ -157,3 +171,51 @@ def is_same_type(data: DataType, table: DataType) -> bool:
             return is_same_type(data.key_type, table.key_type) and is_same_type(data.value_type, table.value_type)
         case _:
             return data == table
+
+
+# --------------------------------------------------------------------------------------------------------- texts
+def _tree_lines(schema: StructType) -> Iterator[str]:
+    """Yield the lines of the tree, as PySpark prints it: each with name, type and whether it can be null."""
+    yield "root"
+    yield from _members(schema, " |-- ")
+
+
+def short_text(schema: StructType) -> str:
+    """Return the columns with their types on one line, and how many were left out."""
+    shown: list[str] = []
+    length = 0
+    for f in schema:
+        text = f"{f.name}: {f.type}"
+        text = text if len(text) <= _SHORT // 2 else f"{text[: _SHORT // 2 - 3]}..."
+        length += len(text) + 2
+        if shown and length > _SHORT:
+            break
+        shown.append(text)
+    more = len(schema) - len(shown)
+    return ", ".join(shown) + (f", ... {more} more" if more else "")
+
+
+def _members(data_type: DataType, prefix: str) -> Iterator[str]:
+    """Yield the lines of what is directly or further inside a type."""
+    inner = f" |   {prefix}"
+    match data_type:
+        case StructType(fields):
+            for f in fields:
+                yield f"{prefix}{f.name}: {_name(f.type)} (nullable = {_truth(f.nullable)})"
+                yield from _members(f.type, inner)
+        case ArrayType(element, contains_null):
+            yield f"{prefix}element: {_name(element)} (containsNull = {_truth(contains_null)})"
+            yield from _members(element, inner)
+        case MapType(key, value, contains_null):
+            yield f"{prefix}key: {_name(key)}"
+            yield from _members(key, inner)
+            yield f"{prefix}value: {_name(value)} (valueContainsNull = {_truth(contains_null)})"
+            yield from _members(value, inner)
+
+
+def _name(data_type: DataType) -> str:
+    return str(data_type).partition("<")[0]
+
+
+def _truth(value: bool) -> str:
+    return str(value).lower()

@@ -16,16 +16,12 @@ from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Pr
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.tail_store import with_tail
+from pyspark_delta.display import html_facts
 from pyspark_delta.errors import ChecksumMismatchError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_writer import (
-    TopLevelFormat,
-    WrittenCheckpoint,
-    check_published,
-    write_checkpoint,
-)
+from pyspark_delta.log.checkpoint_writer import TopLevelFormat, WrittenCheckpoint, check_published, write_checkpoint
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.request import FileRequest
@@ -107,6 +103,9 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot({self.location!r}, version={self.version})"
+
+    def _repr_html_(self) -> str:
+        return html_facts("Snapshot", self.configuration.shown(self.version))
 
     # ------------------------------------------------------------------------------------------------ identity
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -10,6 +9,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.display import counted, html_facts
 from pyspark_delta.errors import ConcurrentWriteError
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.protocol.draft import ReadSet
@@ -29,7 +29,7 @@ VECTORS, REWRITE, WHOLE_FILES, APPEND, NOTHING = (
 """How a statement takes rows out of files."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChangePlan(Generic[ResultT]):
     """What a statement would do to version `version` of a table.
 
@@ -66,15 +66,16 @@ class ChangePlan(Generic[ResultT]):
         """Return the plan as names and values."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
+    def __repr__(self) -> str:
+        rows = "" if self.rows_affected < 0 else f"{counted(self.rows_affected, 'row')}, "
+        changed = counted(self.files_removed + self.files_changed, "file")
+        return f"ChangePlan({self.operation} on version {self.version}: {rows}{changed}, {self.method})"
+
     def __str__(self) -> str:
         return "\n".join(f"{name.replace('_', ' '):<16} {value}" for name, value in self.facts().items())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{name.replace('_', ' ')}</th><td>{html.escape(str(value))}</td></tr>"
-            for name, value in self.facts().items()
-        )
-        return f"<table>{rows}</table>"
+        return html_facts("ChangePlan", {name.replace("_", " "): value for name, value in self.facts().items()})
 
 
 def plan_change(

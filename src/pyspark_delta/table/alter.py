@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark_delta.ddl.alter import Alteration
+from pyspark_delta.display import html_facts
 from pyspark_delta.engines.arrow.existing_rows import check_existing_rows
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.protocol.rows import RowCheck
@@ -27,14 +28,18 @@ class TableAlter:
     """
 
     def __init__(
-        self, latest: Callable[[], Snapshot], refresh: Callable[[], object], progress: ShowProgress = None
+        self,
+        location: str,
+        latest: Callable[[], Snapshot],
+        refresh: Callable[[], object],
+        progress: ShowProgress = None,
     ) -> None:
         def check(snapshot: Snapshot, rule: RowCheck) -> None:
             with operation(progress):
                 check_existing_rows(snapshot, rule)
 
+        self._location = location
         self._changes = Alteration(latest, check)
-        self._latest = latest
         self._refresh = refresh
 
     def add_column(
@@ -141,7 +146,10 @@ class TableAlter:
         return self._done()
 
     def __repr__(self) -> str:
-        return f"TableAlter({self._latest().location!r})"
+        return f"TableAlter({self._location!r})"
+
+    def _repr_html_(self) -> str:
+        return html_facts("TableAlter", {"location": self._location})
 
     def _done(self) -> TableAlter:
         self._refresh()

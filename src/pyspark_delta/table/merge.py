@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_delta.engines.row_changes import RowAction
-from pyspark_delta.statements.merge.clauses import Clause, RowKind
+from pyspark_delta.statements.merge.clauses import Clause, RowKind, merge_html, merge_text
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.table.results import ChangeResult
@@ -74,8 +74,10 @@ class TableMerge:
         return result
 
     def __repr__(self) -> str:
-        clauses = "".join(f" {clause.name}" for clause in self._merge.clauses)
-        return f"TableMerge(on {self._merge.condition}{',' if clauses else ''}{clauses})"
+        return merge_text("TableMerge", self._merge.condition, self._merge.clauses)
+
+    def _repr_html_(self) -> str:
+        return merge_html("TableMerge", self._merge.condition, self._merge.clauses)
 
     def _with(
         self, kind: RowKind, action: RowAction, condition: str | None, values: Values | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from pyspark_delta.display import html_facts
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,4 @@ class ChangeResult:
         return f"ChangeResult(version={self.version}{', ' if shown else ''}{shown})"
 
     def _repr_html_(self) -> str:
-        facts = {"version": self.version, **self.metrics}
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{value}</td></tr>"
-            for name, value in facts.items()
-        )
-        return f"<table>{rows}</table>"
+        return html_facts("ChangeResult", {"version": self.version, **self.metrics})

@@ -11,18 +11,20 @@ from pyspark_delta.changes.plan import FeedPlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.data.reader import output_schema, read_each, read_plan, tasks_of
+from pyspark_delta.display import counted, html_facts, listed
+from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.scan.explain import count_stages, explain_plan
 from pyspark_delta.scan.plan import PruningStage, ScanPlan
 from pyspark_delta.scan.planner import plan_scan
-from pyspark_delta.schema.types import StructType
+from pyspark_delta.schema.types import StructType, short_text
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.table.readable import Readable, check_limit, filtered
 
 _MOST_FILES = 64  # that a limited read opens at once
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scan(Readable):
     """A planned read: its files and columns. Data files are not read until rows are requested.
 
@@ -40,6 +42,21 @@ class Scan(Readable):
     def schema(self) -> StructType:
         """The logical schema of the rows."""
         return self.plan.schema
+
+    def __repr__(self) -> str:
+        facts = (f"version={self.plan.version}", counted(self.plan.files.num_rows, "file"), *_shown_rows(self))
+        return f"Scan({self.snapshot.location!r}, {', '.join(facts)}: {short_text(self.schema)})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "location": self.snapshot.location,
+            "version": self.plan.version,
+            "columns": listed(self.schema.names),
+            "where": None if self._condition is None else to_sql(self._condition),
+            "files": self.plan.files.num_rows,
+            "row limit": self.row_limit,
+        }
+        return html_facts("Scan", facts)
 
     def limit(self, n: int) -> Scan:
         """Return a scan of the first `n` rows, in no particular order. Files that are not needed are not opened."""
@@ -76,7 +93,7 @@ class Scan(Readable):
         return pa.RecordBatchReader.from_batches(output_schema(plan.context), _first_rows(plan, most))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Changes(Readable):
     """A planned read of the change data feed. Data files are not read until rows are requested.
 
@@ -97,6 +114,22 @@ class Changes(Readable):
     def versions(self) -> VersionRange:
         """The versions whose changes are read; empty if `last` is less than `first`."""
         return self.plan.versions
+
+    def __repr__(self) -> str:
+        facts = (f"versions {self.versions.first} to {self.versions.last}", *_shown_rows(self))
+        return f"Changes({self.snapshot.location!r}, {', '.join(facts)}: {short_text(self.schema)})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "location": self.snapshot.location,
+            "first version": self.versions.first,
+            "last version": self.versions.last,
+            "columns": listed(self.schema.names),
+            "where": None if self._condition is None else to_sql(self._condition),
+            "files": sum(scan.plan.files.num_rows for scan in self.plan.scans),
+            "row limit": self.row_limit,
+        }
+        return html_facts("Changes", facts)
 
     def limit(self, n: int) -> Changes:
         """Return a read of the first `n` changed rows. Files that are not needed are not opened."""
@@ -157,6 +190,10 @@ def _read(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
         yield from read_plan(plan)
     else:
         yield from read_each(plan.context, list(tasks_of(plan.files)), lambda _, batch: (batch,))
+
+
+def _shown_rows(rows: Scan | Changes) -> tuple[str, ...]:
+    return () if rows.row_limit is None else (f"at most {counted(rows.row_limit, 'row')}",)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -13,6 +13,7 @@ from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import required_name, resolve, resolve_or_create
 from pyspark_delta.ddl.properties import property_text
+from pyspark_delta.display import html_facts
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.log.history import commit_history, last_modified
 from pyspark_delta.progress import ShowProgress, operation
@@ -188,6 +189,9 @@ class Table(ReadableTable, WritableTable, MaintainedTable):
 
     def __repr__(self) -> str:
         return f"Table({self.location!r}, version={self.version})"
+
+    def _repr_html_(self) -> str:
+        return html_facts("Table", self._snapshot.configuration.shown(self.version))
 
     @property
     def location(self) -> str:

@@ -297,7 +297,7 @@ class WritableTable(ABC):
     def alter(self, *, progress: ShowProgress = None) -> TableAlter:
         """Return the changes to what the table declares: columns, constraints, properties, clustering."""
         place = self._place()
-        return TableAlter(place.latest, self.refresh, progress)
+        return TableAlter(place.location, place.latest, self.refresh, progress)
 
     def _run(
         self,

@@ -27,6 +27,7 @@ from pyspark_delta.commit import Committer
 from pyspark_delta.data.conform import require_columns
 from pyspark_delta.data.parts import write_in_any_order
 from pyspark_delta.data.writer import written_files
+from pyspark_delta.display import html_facts
 from pyspark_delta.errors import (
     AttemptsExhaustedError,
     CommitConflictError,
@@ -143,6 +144,21 @@ class Transaction:
 
     def __repr__(self) -> str:
         return f"Transaction({self._base.location!r}, base={self._base.version}, {self.phase.value})"
+
+    def _repr_html_(self) -> str:
+        return html_facts("Transaction", self._shown())
+
+    def _shown(self) -> dict[str, object]:
+        """Return what notebooks show: names and values."""
+        draft = self._draft
+        return {
+            "location": self._base.location,
+            "based on version": self._base.version,
+            "phase": self.phase.value,
+            "operation": draft.operation.name,
+            "files added": draft.adds.num_rows,
+            "files removed": draft.removes.num_rows,
+        }
 
     @property
     def draft(self) -> CommitDraft:

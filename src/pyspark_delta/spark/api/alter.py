@@ -11,6 +11,7 @@ from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.alter import Alteration
+from pyspark_delta.display import html_facts
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.column_types import delta_field, delta_type
@@ -150,3 +151,6 @@ class DeltaTableAlter:
 
     def __repr__(self) -> str:
         return f"{self._table!r}.alter()"
+
+    def _repr_html_(self) -> str:
+        return html_facts("DeltaTableAlter", {"table": repr(self._table)})

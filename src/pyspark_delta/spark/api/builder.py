@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.ddl.properties import property_text
+from pyspark_delta.display import html_facts, listed
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.schema.column_paths import parse_column_path
@@ -78,6 +79,23 @@ class DeltaTableBuilder(Generic[TableT]):
         self._partitioning: tuple[str, ...] = ()
         self._clustering: tuple[str, ...] = ()
         self._description: str | None = None
+
+    def __repr__(self) -> str:
+        facts = (self._identifier, self._location, listed([field.name for field in self._fields]))
+        return f"DeltaTableBuilder({', '.join(filter(None, (self._mode.value, *facts)))})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "mode": self._mode.value,
+            "table": self._identifier,
+            "location": self._location,
+            "columns": StructType(tuple(self._fields)) if self._fields else None,
+            "partitioned by": listed(self._partitioning),
+            "clustered by": listed(self._clustering),
+            "comment": self._description,
+            **self._properties,
+        }
+        return html_facts("DeltaTableBuilder", facts)
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[TableT]:
         """Set the table: a path such as ``delta.`/path/to/table` ``, or a name in a catalog such as `main.s.orders`."""

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.spark.conf.arguments import check_condition, check_values
-from pyspark_delta.statements.merge.clauses import Clause, RowKind
+from pyspark_delta.statements.merge.clauses import Clause, RowKind, merge_html, merge_text
 from pyspark_delta.statements.merge.merge import Merge
 
 if TYPE_CHECKING:
@@ -96,6 +96,12 @@ class DeltaMergeBuilder:
         Raises the errors that `execute` raises before it writes.
         """
         return self._plan(self._merge)
+
+    def __repr__(self) -> str:
+        return merge_text("DeltaMergeBuilder", self._merge.condition, self._merge.clauses)
+
+    def _repr_html_(self) -> str:
+        return merge_html("DeltaMergeBuilder", self._merge.condition, self._merge.clauses)
 
     def _with(
         self, kind: RowKind, action: RowAction, condition: Condition | None, values: Values | None = None

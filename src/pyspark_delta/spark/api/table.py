@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -14,6 +13,7 @@ from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.ddl.protocol import add_feature, upgrade_protocol
+from pyspark_delta.display import html_facts
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, PathAccessError, TableNotFoundError
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.catalog_table import CatalogTable
@@ -355,11 +355,7 @@ class DeltaTable(UnsupportedOperations):
     def _repr_html_(self) -> str:
         detail = Table(self._open()).detail()
         names = ("location", "numFiles", "sizeInBytes", "partitionColumns", "clusteringColumns", "lastModified")
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(str(detail[name]))}</td></tr>"
-            for name in names
-        )
-        return f"<table>{rows}</table>"
+        return html_facts("DeltaTable", {name: detail[name] for name in names})
 
     def _open(self, version: int | None = None, timestamp: str | datetime | int | None = None) -> Snapshot:
         time_zone = session_time_zone(self._spark)

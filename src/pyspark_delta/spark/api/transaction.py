@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_delta.ddl.change import TableChange, draft_change
 from pyspark_delta.ddl.properties import set_properties, unset_properties
+from pyspark_delta.display import html_facts
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
@@ -208,6 +209,9 @@ class DeltaTransaction:
 
     def __repr__(self) -> str:
         return f"Delta{self._transaction!r}"
+
+    def _repr_html_(self) -> str:
+        return html_facts("DeltaTransaction", self._transaction._shown())
 
 
 def _refuse_plan(merge: Merge) -> ChangePlan[DataFrame]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
+from pyspark_delta.display import html_rows
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features import Feature, is_active
@@ -59,6 +60,18 @@ class Clause:
     def takes_all(self) -> bool:
         """True if columns get the values of the source's columns of the same names."""
         return self.values is None and self.action is not RowAction.DELETE
+
+
+def merge_text(name: str, condition: Condition, clauses: Sequence[Clause]) -> str:
+    """Return a merge as one line."""
+    shown = "".join(f" {clause.name}" for clause in clauses)
+    return f"{name}(on {condition}{',' if shown else ''}{shown})"
+
+
+def merge_html(name: str, condition: Condition, clauses: Sequence[Clause]) -> str:
+    """Return a merge as a small HTML table."""
+    rows = [(clause.name, "" if clause.condition is None else clause.condition) for clause in clauses]
+    return html_rows(name, (), [("ON", condition), *rows])
 
 
 def of_kind(clauses: Sequence[Clause], kind: RowKind) -> tuple[Clause, ...]:
