@@ -200,18 +200,20 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'pyspark_delta' has no attribute '{name}'")
-    if name == "DefaultSource":
-        value = _default_source()
-    elif home:
-        value = getattr(_import(home, name), name)
-    else:
-        value = import_module(f"pyspark_delta.{name}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # checkers know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'pyspark_delta' has no attribute '{name}'")
+        if name == "DefaultSource":
+            value = _default_source()
+        elif home:
+            value = getattr(_import(home, name), name)
+        else:
+            value = import_module(f"pyspark_delta.{name}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

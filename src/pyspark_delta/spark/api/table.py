@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -366,8 +366,3 @@ class DeltaTable(UnsupportedOperations):
             storage_options=self._storage_options,
             catalog_table=self._catalog_table,
         )
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise AttributeError(f"'DeltaTable' has no method '{name}' in this version of pyspark-delta")
