@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark_delta
 from tests.architecture.test_public_surface import RETURNED, surface
+
+import pyspark_delta
 
 ROOT = Path(__file__).parents[2]
 _UNKNOWN = "no_such_name"
