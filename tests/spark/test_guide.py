@@ -27,6 +27,7 @@ NOT_RUN = {
     "docs/errors.md": 0,
     "docs/without-spark.md": 0,
     "docs/logging-and-progress.md": 0,
+    "docs/interchange.md": 0,
 }
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE

@@ -7,7 +7,7 @@ package), PyArrow datasets and scanners, lists of dicts, dicts of columns, and i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 from weakref import WeakSet
@@ -81,7 +81,7 @@ def open_rows(data: Any, table: StructType | None = None) -> RowStream:
         return RowStream(reader.schema, iter(reader), data)
     rows = _open(data, table)
     types = ForeignTypes.of(rows.schema, table)
-    return RowStream(types.schema, types.converted(rows.batches))
+    return replace(rows, schema=types.schema, batches=types.converted(rows.batches))
 
 
 def _open(data: Any, table: StructType | None) -> RowStream:
