@@ -103,6 +103,7 @@ POLARS = [
     (col("i").is_in([1, None]), None),
     (~col("i").is_in([1, None]), None),
     (col("i").is_in([1, None], nulls_equal=True), None),
+    (~col("i").is_in([1, 2], nulls_equal=True), None),
     (col("i").is_null(), None),
     (col("i").is_not_null() & (col("i") < 1), 1),
     (col("i").eq_missing(5), 1),
@@ -308,6 +309,7 @@ class TestDuckDB:
             field("u") > b"\x0b",
             field("b") == True,  # noqa: E712
             field("i").isin([1, 2]) | field("i").is_null(),
+            ~field("i").isin([1, 2]),
             pc.if_else(field("i").is_valid(), field("i").isin([1, 2]), pa.scalar(None, pa.bool_())),
         ]
         whole = table.to_arrow()
