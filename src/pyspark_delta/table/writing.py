@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.engines.arrow.new_rows import bind_new_rows
 from pyspark_delta.engines.arrow.write import ArrowRows
-from pyspark_delta.errors import CommitConflictError, InvalidOptionError, UnsupportedTableError
-from pyspark_delta.progress import is_cancelled
+from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.draft import ReadSet, no_files
 from pyspark_delta.snapshot import Snapshot
@@ -38,9 +37,6 @@ from pyspark_delta.write.options import WriteOptions, transaction_of
 from pyspark_delta.write.pipeline import plan_write, write_rows
 from pyspark_delta.write.replacement import Replaced, replace_everything, replace_matching
 from pyspark_delta.write.selection import Everything, Where
-
-# No commit names the new files after these errors.
-_NOT_COMMITTED = (CommitConflictError, UnsupportedTableError)
 
 
 @dataclass(frozen=True)
@@ -98,15 +94,9 @@ def provenance(txn: tuple[str, int] | None, commit_info: str | Mapping[str, Any]
 
 # ---------------------------------------------------------------------------------------------------------- writes
 def write(place: Place, rows: RowStream, mode: str, options: WriteOptions, *, must_exist: bool) -> ChangeResult:
-    """Write rows in one commit. Raises as `write.pipeline.write_rows`; then no new file stays behind."""
+    """Write rows in one commit. Raises as `write.pipeline.write_rows`."""
     request = WriteRequest(place.location, mode, options, must_exist=must_exist)
-    writer = ArrowRows(rows.batches, rows.reads, rows.total)
-    try:
-        committed = write_rows(request, rows.types, WriteSession(), writer)
-    except BaseException as error:
-        if isinstance(error, _NOT_COMMITTED) or is_cancelled():
-            writer.discard()
-        raise
+    committed = write_rows(request, rows.types, WriteSession(), ArrowRows(rows.batches, rows.reads, rows.total))
     return ChangeResult(None) if committed is None else ChangeResult(committed.version, committed.metrics)
 
 
