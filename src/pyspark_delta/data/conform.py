@@ -15,6 +15,7 @@ from pyspark_delta.schema.store_assignment import ALL_INTEGERS, Cast, cast_of, m
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
 
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
+_UNFIT = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
 def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.RecordBatch:
@@ -95,14 +96,34 @@ def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
     if values.type == target:
         return values
     try:
-        if pa.types.is_integer(values.type) and pa.types.is_decimal(target):
-            values = values.cast(to_arrow(ALL_INTEGERS))  # Arrow refuses decimals that do not hold all integers
-        return values.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return _cast_exactly(values, target)
+    except _UNFIT as error:
         raise ConstraintViolationError(
-            f"A value does not fit the type {target} of the column '{name}': {error}. Nothing was committed. Cast or "
-            "filter the rows.",
+            f"The value {_first_unfit(values, target)} does not fit the type {target} of the column '{name}': "
+            f"{error}. Nothing was committed. Cast or filter the rows.",
             error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
             sqlstate="22003",
             column=name,
         ) from None
+
+
+def _cast_exactly(values: Values, target: pa.DataType) -> Values:
+    if pa.types.is_integer(values.type) and pa.types.is_decimal(target):
+        values = values.cast(to_arrow(ALL_INTEGERS))  # Arrow refuses decimals that do not hold all integers
+    return values.cast(target)
+
+
+def _first_unfit(values: pa.Array | pa.ChunkedArray, target: pa.DataType) -> object:
+    """Return the first value that does not fit; one of them does not."""
+    while len(values) > 1:
+        first, rest = values.slice(0, len(values) // 2), values.slice(len(values) // 2)
+        try:
+            _cast_exactly(first, target)
+        except _UNFIT:
+            values = first
+        else:
+            values = rest
+    try:
+        return values[0].as_py()
+    except (ValueError, OverflowError):  # a time that Python does not have
+        return values[0].value

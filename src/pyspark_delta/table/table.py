@@ -27,6 +27,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.scan import Changes, Scan
@@ -45,8 +46,7 @@ class Table(WritableTable, MaintainedTable):
     """
 
     def __init__(self, snapshot: Snapshot, *, is_latest: bool = True) -> None:
-        self._snapshot = snapshot
-        self._is_latest = is_latest
+        self._snapshot, self._is_latest = snapshot, is_latest
 
     @classmethod
     def open(
@@ -100,6 +100,7 @@ class Table(WritableTable, MaintainedTable):
         return cls(snapshot, is_latest=False)
 
     @classmethod
+    @check_arguments
     def create(
         cls,
         location: str | PathLike[str],
@@ -126,6 +127,7 @@ class Table(WritableTable, MaintainedTable):
         return cls(place.latest())
 
     @classmethod
+    @check_arguments
     def create_for_name(
         cls,
         name: str,
@@ -147,6 +149,7 @@ class Table(WritableTable, MaintainedTable):
         return cls.for_name(name)
 
     @classmethod
+    @check_arguments
     def write(
         cls,
         location: str | PathLike[str],
@@ -248,7 +251,6 @@ class Table(WritableTable, MaintainedTable):
         Times are datetimes in UTC, sizes are bytes.
         """
         snapshot, metadata, protocol = self._snapshot, self.metadata, self.protocol
-        features = protocol.listed_features
         return {
             "format": "delta",
             "id": metadata.id,
@@ -264,7 +266,7 @@ class Table(WritableTable, MaintainedTable):
             "properties": dict(metadata.configuration),
             "minReaderVersion": protocol.min_reader_version,
             "minWriterVersion": protocol.min_writer_version,
-            "tableFeatures": sorted(features),
+            "tableFeatures": sorted(protocol.listed_features),
         }
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
@@ -295,6 +297,7 @@ class Table(WritableTable, MaintainedTable):
         """
         return statistics_table(self._snapshot)
 
+    @check_arguments
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
         """Plan a read of some columns (all by default) of the rows for which the SQL predicate `where` is true.
 

@@ -80,16 +80,35 @@ def file_options(
 
 
 def provenance(txn: tuple[str, int] | None, commit_info: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the application transaction and the user metadata of a commit, as options. Raises InvalidOptionError."""
-    if txn is not None and (not isinstance(txn, Sequence) or isinstance(txn, str) or len(txn) != 2):
+    """Return the application transaction and the user metadata of a commit, as options.
+
+    Raises InvalidOptionError, and TypeError for metadata that is neither text nor a dict of values that JSON has.
+    """
+    if txn is not None and not _is_transaction(txn):
         raise InvalidOptionError(
             f"txn is the id of an application and the number of its write, as in ('job', 7), found {txn!r}."
         )
-    transaction = None if txn is None else transaction_of(str(txn[0]), str(txn[1]))
-    text = commit_info
-    if commit_info is not None and not isinstance(commit_info, str):
-        text = orjson.dumps(dict(commit_info)).decode()
-    return {"transaction": transaction, "user_metadata": text}
+    transaction = None if txn is None else transaction_of(txn[0], str(txn[1]))
+    return {"transaction": transaction, "user_metadata": _info_text(commit_info)}
+
+
+def _is_transaction(txn: object) -> bool:
+    if not isinstance(txn, Sequence) or isinstance(txn, str) or len(txn) != 2:
+        return False
+    application, number = txn
+    is_number = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 63
+    return isinstance(application, str) and bool(application) and is_number
+
+
+def _info_text(commit_info: object) -> str | None:
+    if commit_info is None or isinstance(commit_info, str):
+        return commit_info
+    if not isinstance(commit_info, Mapping):
+        raise TypeError(f"commit_info must be a string or a dict, found {type(commit_info).__name__} {commit_info!r}.")
+    try:
+        return orjson.dumps(dict(commit_info)).decode()
+    except TypeError as error:
+        raise TypeError(f"commit_info must hold values that JSON has: {error}.") from None
 
 
 # ---------------------------------------------------------------------------------------------------------- writes
