@@ -77,7 +77,7 @@ CHANGES: Mapping[str, Change] = {
         lambda t: t.overwrite({"id": [9], "n": [9], "p": ["a"]}, partitions="dynamic"),
         lambda n: rows(*([(9, 9, "a")] if n else FIRST[:2]), FIRST[2]),
     ),
-    "delete": Change(lambda t: t.delete("id = 2"), lambda n: rows(*(FIRST[::3] if n else FIRST))),
+    "delete": Change(lambda t: t.delete("id = 2"), lambda n: rows(*(FIRST[::2] if n else FIRST))),
     "update": Change(
         lambda t: t.update({"n": "n + 1"}, "id >= 2"), lambda n: rows((1, 0, "a"), (2, n, "a"), (3, n, "b"))
     ),
