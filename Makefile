@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 VENV_OLDEST := .venv-4.2
+VENV_BARE := .venv-bare
 BIN := $(VENV)/bin
 # Modules are compiled when they are first imported: most of those installed never are. They must be kept then, or each
 # of Spark's workers would compile them again.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
-# What the two virtual environments hold on top of the package and its extras.
+# What two of the virtual environments hold on top of the package and its extras. The third has no PySpark.
 NEWEST_PYSPARK := pyspark[connect]==4.3.0
 OLDEST_PYSPARK := pyspark[connect]==4.2.0
 
@@ -20,7 +21,7 @@ help:  ## list the targets
 
 setup: $(VENV)/.tests  ## make the virtual environment .venv with everything for development
 
-prepare: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## make all that `make test` needs; -j 2 does it at once
+prepare: $(VENV)/.tests $(VENV_OLDEST)/.tests $(VENV_BARE)/.tests .cache/.peers  ## make all that `make test` needs; -j 2 does it at once
 
 demo: $(VENV)/.demo  ## write and read a first table with Spark, step by step
 	$(BIN)/python examples/flights.py
@@ -61,7 +62,7 @@ bench: $(VENV)/.bench $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks
 	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:  ## remove virtual environments, caches and generated files
-	rm -rf $(VENV) $(VENV_OLDEST) .cache build dist demo-data spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(VENV_OLDEST) $(VENV_BARE) .cache build dist demo-data spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -90,6 +91,13 @@ $(VENV_OLDEST)/.tests: pyproject.toml
 	$(PYTHON) -m venv $(VENV_OLDEST)
 	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --upgrade "pip>=25.1"
 	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --editable ".[cli,cloud,catalog,server]" "$(OLDEST_PYSPARK)" --group test
+	@touch $@
+
+$(VENV_BARE)/.tests: pyproject.toml
+	@$(PYTHON) scripts/check_environment.py
+	$(PYTHON) -m venv $(VENV_BARE)
+	$(VENV_BARE)/bin/python $(PIP_INSTALL) --upgrade "pip>=25.1"
+	$(VENV_BARE)/bin/python $(PIP_INSTALL) --editable ".[cli,catalog]" --group bare
 	@touch $@
 
 # Peers that are not Python packages: delta-spark's JAR and the Azure storage emulator.

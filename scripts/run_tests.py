@@ -55,17 +55,25 @@ class Outcome:
     seconds: float
 
 
+# Tests of `Table`, for an environment that has no PySpark.
+WITHOUT_PYSPARK = ("tests/bare", "tests/unit/table", "tests/faults/test_table_crash_points.py")
+
 # The lanes take about the same time on two cores; what can use both comes last, when another lane may have ended.
 LANES = (
     (
         Stage("classic", ".venv", ("--ignore=tests/interop", "-m", "spark and not connect")),
         Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
+        Stage("bare", ".venv-bare", (*WITHOUT_PYSPARK, "-m", "not spark and not connect")),
     ),
     (
         Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
         Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
         Stage("connect", ".venv", ("-m", "connect")),
-        Stage("core", ".venv", ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect and not cluster")),
+        Stage(
+            "core",
+            ".venv",
+            ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect and not cluster and not bare"),
+        ),
     ),
 )
 

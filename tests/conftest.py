@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.plugins.stages", "tests.plugins.sessions", "tests.plugins.postgresql"]
+pytest_plugins = ["tests.plugins.stages", "tests.plugins.postgresql"]
+if find_spec("pyspark") is not None:  # the stage `bare` has none
+    pytest_plugins.append("tests.plugins.sessions")
 
 GOLDEN = Path(os.environ.get("PYSPARK_DELTA_GOLDEN") or Path(__file__).parents[2] / "shared" / "golden")
 

@@ -47,14 +47,9 @@ class _Operation:
     def __init__(self, show: Callable[[Progress], object]) -> None:
         self._show = show
         self._start = time.monotonic()
-        self.is_cancelled = False
 
     def show(self, phase: str, done: int, total: int | None, unit: str) -> None:
-        try:
-            self._show(Progress(phase, done, total, unit, time.monotonic() - self._start))
-        except BaseException:
-            self.is_cancelled = True
-            raise
+        self._show(Progress(phase, done, total, unit, time.monotonic() - self._start))
 
 
 _current: ContextVar[_Operation | None] = ContextVar("pyspark_delta_progress", default=None)
@@ -163,12 +158,6 @@ def quietly() -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
-
-
-def is_cancelled() -> bool:
-    """True if the function that shows the progress of this thread's operation has raised an exception."""
-    operation = _current.get()
-    return operation is not None and operation.is_cancelled
 
 
 def _is_watched() -> bool:

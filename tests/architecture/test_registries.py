@@ -20,7 +20,7 @@ KNOWN = {
     "storage/__init__._interceptors",
     "storage/credentials._sources",
     "storage/memory.MemoryStore._stores",
-    "table/sources._READERS",
+    "table/source_errors._read",
     "transaction/post_commit._cleaned",
 }
 COLLECTIONS = {

@@ -1,4 +1,4 @@
-"""Writers that delete, update, merge and append at the same time: what is left is what some serial order leaves.
+"""Writers with Spark and without that change rows at the same time: what is left is what some serial order leaves.
 
 Every commit carries what it was asked to do. Replayed one after another by version in plain Python, the statements must
 give the content of the table.
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.table_writers import Place, replay, write
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.spark.conf.limits import REEXECUTIONS
@@ -31,12 +32,10 @@ def test_row_changes_leave_what_a_serial_order_leaves(delta_spark: SparkSession,
     path = str(tmp_path)
     options = {"delta.enableDeletionVectors": vectors, "delta.enableRowTracking": "true"}
     save(delta_spark.sql(f"select id, 0L n from range(0, {ROWS}, 1, 3)"), path, options=options)
-    with ThreadPoolExecutor(WRITERS) as pool:
-        done = [
-            made
-            for futures in pool.map(lambda number: _write(delta_spark, path, number), range(WRITERS))
-            for made in futures
-        ]
+    with ThreadPoolExecutor(WRITERS + 1) as pool:
+        beside = pool.submit(write, Place(path), WRITERS)  # without Spark
+        told = [*pool.map(lambda number: _write(delta_spark, path, number), range(WRITERS)), beside.result()]
+        done = [made for one in told for made in one]
 
     commits = [
         json.loads(entry["userMetadata"]) for entry in reversed(Table.open(path).history()) if entry["userMetadata"]
@@ -44,7 +43,7 @@ def test_row_changes_leave_what_a_serial_order_leaves(delta_spark: SparkSession,
     assert sorted(map(repr, commits)) == sorted(map(repr, done))
     model = dict.fromkeys(range(ROWS), 0)
     for statement in commits:
-        _replay(model, statement)
+        replay(model, statement)
     found = {row["id"]: row["n"] for row in Table.open(path).scan().to_arrow().to_pylist()}
     assert found == model
     assert len(commits) > WRITERS
@@ -82,17 +81,3 @@ def _run(session: SparkSession, table: DeltaTable, path: str, asked: dict[str, A
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
     merge = merge.whenMatchedUpdate(set={"n": "t.n * 2 + s.n"}).whenNotMatchedInsertAll()
     return bool(merge.execute().collect()[0][0])
-
-
-def _replay(model: dict[int, int], asked: dict[str, Any]) -> None:
-    concerned = range(asked["from"], asked["to"])
-    match asked["kind"]:
-        case "append":
-            model[asked["new"]] = 0
-        case "delete":
-            for i in concerned:
-                model.pop(i, None)
-        case "update":
-            model.update({i: model[i] + 1 for i in concerned if i in model})
-        case _:
-            model.update({i: model[i] * 2 + 7 if i in model else 7 for i in concerned})

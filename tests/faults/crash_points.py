@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,15 +40,16 @@ class Operation:
 
 @dataclass(frozen=True)
 class CrashPoint:
-    """The `nth` storage call fails: before its effect or after, and the process lives on or not."""
+    """The `nth` storage call of a kind fails: before its effect or after, and the process lives on or not."""
 
     nth: int
     when: Literal["before", "after"]
     crashes: bool
+    kind: str = "any"
 
     @property
     def fault(self) -> Fault:
-        return Fault(nth=self.nth, when=self.when, raises=crash if self.crashes else connection_lost)
+        return Fault(kind=self.kind, nth=self.nth, when=self.when, raises=crash if self.crashes else connection_lost)
 
 
 def new_location() -> str:
@@ -56,17 +57,18 @@ def new_location() -> str:
     return f"memory://{uuid.uuid4().hex}/table"
 
 
-def count_calls(operation: Operation) -> int:
-    """How many storage calls the operation makes when nothing fails."""
-    return _run(operation, prepared(operation), Fault(nth=_NEVER)).calls
+def count_calls(operation: Operation, kind: str = "any") -> int:
+    """How many storage calls of a kind the operation makes when nothing fails."""
+    return _run(operation, prepared(operation), Fault(kind=kind, nth=_NEVER)).calls
 
 
-def crash_points(operation: Operation) -> Iterator[CrashPoint]:
-    """Every way in which the operation can fail at one call."""
-    for nth in range(1, count_calls(operation) + 1):
-        for when in ("before", "after"):
-            for crashes in (False, True):
-                yield CrashPoint(nth, when, crashes)
+def crash_points(operation: Operation, kinds: Sequence[str] = ("any",)) -> Iterator[CrashPoint]:
+    """Every way in which the operation can fail at one call of some kinds."""
+    for kind in kinds:
+        for nth in range(1, count_calls(operation, kind) + 1):
+            for when in ("before", "after"):
+                for crashes in (False, True):
+                    yield CrashPoint(nth, when, crashes, kind)
 
 
 def prepared(operation: Operation) -> str:

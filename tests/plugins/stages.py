@@ -1,7 +1,8 @@
 """Marks tests by the Spark session they ask for, so that each stage of the suite can select its own.
 
 A fixture whose name holds `connect` makes a test `connect`, one with `cluster` makes it `cluster`, and one with `spark`
-makes it `spark`. Tests that choose their fixture by a parameter are in a folder of the stage's name.
+makes it `spark`. Tests that choose their fixture by a parameter are in a folder of the stage's name, as are those that
+need an environment without PySpark (`bare`).
 """
 
 from __future__ import annotations
@@ -28,3 +29,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cluster)
         elif any("spark" in name for name in fixtures):
             item.add_marker(pytest.mark.spark)
+        elif "bare" in item.path.parts:
+            item.add_marker(pytest.mark.bare)

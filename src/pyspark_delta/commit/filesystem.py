@@ -45,10 +45,11 @@ class FilesystemCommitter:
             self._store.write_if_absent(path, request.content)
         except FileAlreadyExistsError as error:
             return self._resolve(request, path, error)
-        except PermissionDeniedError as error:
-            return Rejected(error)
         except StorageError as error:
-            return self._resolve(request, path, error)
+            found = self._resolve(request, path, error)
+            # A refusal has no effect, unless only what follows the effect was refused, such as to sync a directory.
+            is_refused = isinstance(error, PermissionDeniedError) and not isinstance(found, Committed)
+            return Rejected(error) if is_refused else found
         return Committed(request.version)
 
     def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:

@@ -16,6 +16,7 @@ from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, Struc
 
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
+_UNFIT = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
 def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.RecordBatch:
@@ -96,14 +97,11 @@ def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
     if values.type == target:
         return values
     try:
-        values = _decoded(values)
-        if pa.types.is_integer(values.type) and pa.types.is_decimal(target):
-            values = values.cast(to_arrow(ALL_INTEGERS))  # Arrow refuses decimals that do not hold all integers
-        return values.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return _cast_exactly(values, target)
+    except _UNFIT as error:
         raise ConstraintViolationError(
-            f"A value does not fit the type {target} of the column '{name}': {error}. Nothing was committed. Cast or "
-            "filter the rows.",
+            f"The value {_first_unfit(values, target)} does not fit the type {target} of the column '{name}': "
+            f"{error}. Nothing was committed. Cast or filter the rows.",
             error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
             sqlstate="22003",
             column=name,
@@ -117,3 +115,26 @@ def _decoded(values: Values) -> Values:
     if pa.types.is_dictionary(values.type) and values.type.value_type in _VIEWS:
         return values.cast(pa.dictionary(values.type.index_type, _VIEWS[values.type.value_type]))
     return values
+
+
+def _cast_exactly(values: Values, target: pa.DataType) -> Values:
+    values = _decoded(values)
+    if pa.types.is_integer(values.type) and pa.types.is_decimal(target):
+        values = values.cast(to_arrow(ALL_INTEGERS))  # Arrow refuses decimals that do not hold all integers
+    return values.cast(target)
+
+
+def _first_unfit(values: pa.Array | pa.ChunkedArray, target: pa.DataType) -> object:
+    """Return the first value that does not fit; one of them does not."""
+    while len(values) > 1:
+        first, rest = values.slice(0, len(values) // 2), values.slice(len(values) // 2)
+        try:
+            _cast_exactly(first, target)
+        except _UNFIT:
+            values = first
+        else:
+            values = rest
+    try:
+        return values[0].as_py()
+    except (ValueError, OverflowError):  # a time that Python does not have
+        return values[0].value

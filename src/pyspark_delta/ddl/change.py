@@ -36,6 +36,12 @@ class TableChange:
     recommitted: pa.Table = field(default_factory=no_files, hash=False)
 
 
+def require_text(value: object, what: str) -> None:
+    """Raise TypeError if a value is neither text nor None: readers would take the log for damaged."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{what} must be a string or None, found {type(value).__name__} {value!r}.")
+
+
 def with_schema(metadata: Metadata, schema: StructType) -> Metadata:
     """Return the metadata with another schema."""
     return replace(metadata, schema_string=schema_to_json(schema))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from pyspark_delta.ddl.change import TableChange, with_properties, with_schema
+from pyspark_delta.ddl.change import TableChange, require_text, with_properties, with_schema
 from pyspark_delta.ddl.dependents import GENERATION_EXPRESSION, check_no_dependents
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -116,12 +116,14 @@ def move(configuration: TableConfiguration, path: Path, position: Position) -> T
 
 
 def set_comment(configuration: TableConfiguration, path: Path, comment: str | None) -> TableChange:
-    """Set the comment of a column; None removes it."""
+    """Set the comment of a column; None removes it. Raises TypeError if it is not a string."""
+    require_text(comment, "The comment of a column")
     return _with_metadata(configuration, path, {COMMENT: comment})
 
 
 def set_default(configuration: TableConfiguration, path: Path, expression: str | None) -> TableChange:
     """Set the default of a top-level column for rows without a value; None removes it (C391-C394)."""
+    require_text(expression, "The default of a column")
     path = spelled(configuration.schema, path)
     if len(path) > 1:
         raise InvalidOperationError(

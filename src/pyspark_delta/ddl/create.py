@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.catalog.creation import Creation, creation_of
+from pyspark_delta.ddl.change import require_text
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
 from pyspark_delta.features import Feature
@@ -129,6 +130,7 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
             "A table cannot be both partitioned and clustered. Choose one of the two.",
             error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
         )
+    require_text(definition.description, "The description of a table")
     return Metadata(
         id=str(uuid.uuid4()) if before is None else before.metadata.id,
         schema_string=schema_to_json(definition.schema),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyspark_delta.ddl.change import TableChange, with_properties
+from pyspark_delta.ddl.change import TableChange, require_text, with_properties
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
@@ -78,7 +78,8 @@ def unset_properties(
 
 
 def set_description(configuration: TableConfiguration, text: str | None) -> TableChange:
-    """Set the description (comment) of the table; None removes it."""
+    """Set the description (comment) of the table; None removes it. Raises TypeError if it is not a string."""
+    require_text(text, "The comment of a table")
     return TableChange(
         operation=Operation("SET TBLPROPERTIES", {"properties": dump_json({"comment": text or ""}).decode()}),
         metadata=replace(configuration.metadata, description=text),

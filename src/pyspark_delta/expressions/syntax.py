@@ -21,6 +21,8 @@ def _dialect() -> sqlglot.Dialect:
 
 def parse(text: str) -> exp.Expression:
     """Return the syntax tree of one condition. Raises InvalidPredicateError, with the position if there is one."""
+    if not isinstance(text, str):
+        raise TypeError(f"A condition must be SQL text, found {type(text).__name__} {text!r}.")
     try:
         statements = _dialect().parser().parse(_as_spark(_dialect().tokenize(text), text), text)
     except sqlglot_errors.SqlglotError as error:

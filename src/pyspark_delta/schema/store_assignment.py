@@ -9,6 +9,7 @@ refused.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -84,7 +85,7 @@ def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = (
         target = table.find(field.name)
         if target is None:
             if field.type != VOID:
-                yield Difference(path, None, field.type, "not a column of the table")
+                yield Difference(path, None, field.type, f"not a column of the table{_near(field.name, table)}")
         else:
             yield from _type_differences(path, field.type, target.type)
 
@@ -101,6 +102,13 @@ def check_complete(data: DataType, field: StructField) -> None:
             sqlstate="42846",
             column=field.name,
         )
+
+
+def _near(name: str, table: StructType) -> str:
+    """Return a question about the column of a similar name, if there is one."""
+    folded = {known.casefold(): known for known in table.names}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return f"; did you mean '{folded[near[0]]}'?" if near else ""
 
 
 def cast_of(data: DataType, table: DataType) -> Cast:
@@ -202,8 +210,8 @@ def _message(found: tuple[Difference, ...], can_overwrite: bool, merging: bool) 
     advice = []
     if any(d.table is None for d in found) and not merging:
         advice.append(
-            "To add the new columns to the table, set the option mergeSchema to true; to leave them out, use "
-            "df.drop(...)."
+            "To add the new columns to the table, set the option mergeSchema (merge_schema of a Table) to true; else "
+            "leave them out of the data."
         )
     if any(d.table is not None for d in found):
         advice.append("Cast the columns to the types of the table.")

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark_delta.actions.model import SetTransaction
-from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
+from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError, DeltaError
 from pyspark_delta.logs import logger, timed
 from pyspark_delta.progress import operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.contract import Staged, Statement
-from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.attempts import commit_draft, never_lands
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.write.written import discard
 
@@ -36,7 +36,8 @@ def execute(
     """Stage a statement on the newest version and commit it; return what was staged for the successful commit.
 
     `limit` is how often the statement may run again. Return None, and do nothing, if the table already holds the
-    application transaction (C180). Raises what staging raises, and as `commit_draft` after that many attempts.
+    application transaction (C180). Raises what staging raises, and as `commit_draft` after that many attempts; the
+    files of an attempt whose commit cannot succeed any more are deleted.
     """
     start = time.perf_counter()
     with operation():
@@ -60,9 +61,11 @@ def _execute(
         try:
             reads = staged.draft.reads.union(staged.source_reads)
             state = commit_draft(replace(staged.draft, reads=reads), state_of(snapshot))
-        except CommitConflictError as error:
-            discard(snapshot, staged.written)
-            if left <= 0 or isinstance(error, ConcurrentTransactionError):
+        except DeltaError as error:
+            if never_lands(error, state_of(snapshot)):
+                discard(snapshot, staged.written)
+            is_retried = isinstance(error, CommitConflictError) and not isinstance(error, ConcurrentTransactionError)
+            if left <= 0 or not is_retried:
                 raise
             _log.debug("%s runs again after a conflict: %s", statement.name, error.message)
             left -= 1

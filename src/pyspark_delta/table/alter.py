@@ -10,10 +10,12 @@ from pyspark_delta.display import html_facts
 from pyspark_delta.engines.arrow.existing_rows import check_existing_rows
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.protocol.rows import RowCheck
-from pyspark_delta.schema.column_definitions import parse_column, parse_columns
+from pyspark_delta.schema.column_definitions import parse_columns
 from pyspark_delta.schema.column_paths import parse_column_path
-from pyspark_delta.schema.types import DataType, StructField
+from pyspark_delta.schema.types import DataType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table.arguments import check_arguments
+from pyspark_delta.table.creation import field_of
 
 
 class TableAlter:
@@ -42,6 +44,7 @@ class TableAlter:
         self._changes = Alteration(latest, check)
         self._refresh = refresh
 
+    @check_arguments
     def add_column(
         self,
         name: str,
@@ -53,72 +56,85 @@ class TableAlter:
     ) -> TableAlter:
         """Add a column, null in all existing rows. It is the last of its struct unless `first` or `after` is given."""
         *parent, last = parse_column_path(name)
-        field = _field(last, data_type)
+        field = field_of(last, data_type)
         if comment is not None:
             field = replace(field, metadata={**field.metadata, "comment": comment})
         self._changes.add_column(parent, field, first=first, after=after)
         return self._done()
 
+    @check_arguments
     def add_columns(self, definitions: str) -> TableAlter:
         """Add top-level columns in one commit, from definitions such as `a INT, b STRING COMMENT 'text'`."""
         self._changes.add_columns(parse_columns(definitions).fields)
         return self._done()
 
+    @check_arguments
     def drop_columns(self, *names: str) -> TableAlter:
         """Drop columns. The table must use column mapping (delta.columnMapping.mode)."""
         self._changes.drop_columns(names)
         return self._done()
 
+    @check_arguments
     def rename_column(self, name: str, new_name: str) -> TableAlter:
         """Rename a column without moving it. The table must use column mapping."""
         self._changes.rename_column(name, new_name)
         return self._done()
 
+    @check_arguments
     def move_column(self, name: str, *, first: bool = False, after: str | None = None) -> TableAlter:
         """Move a column within its struct."""
         self._changes.move_column(name, first=first, after=after)
         return self._done()
 
+    @check_arguments
     def change_type(self, name: str, data_type: str | DataType) -> TableAlter:
         """Widen the type of a column. This needs the property delta.enableTypeWidening."""
-        self._changes.change_type(name, _field("value", data_type).type)
+        self._changes.change_type(name, field_of(name, data_type).type)
         return self._done()
 
+    @check_arguments
     def set_column_comment(self, name: str, comment: str | None) -> TableAlter:
         """Set the comment of a column; None removes it."""
         self._changes.set_column_comment(name, comment)
         return self._done()
 
+    @check_arguments
     def set_not_null(self, name: str) -> TableAlter:
         """Forbid null in a column. Raises ConstraintViolationError if rows have it."""
         self._changes.set_nullable(name, False)
         return self._done()
 
+    @check_arguments
     def drop_not_null(self, name: str) -> TableAlter:
         """Allow null in a column."""
         self._changes.set_nullable(name, True)
         return self._done()
 
+    @check_arguments
     def set_default(self, name: str, expression: str) -> TableAlter:
         """Set the default of a column, as SQL, for new rows that do not give it."""
         self._changes.set_default(name, expression)
         return self._done()
 
+    @check_arguments
     def drop_default(self, name: str) -> TableAlter:
         """Remove the default of a column: new rows that do not give it have null."""
         self._changes.set_default(name, None)
         return self._done()
 
+    @check_arguments
     def add_constraint(self, name: str, condition: str) -> TableAlter:
         """Add a CHECK constraint. Raises ConstraintViolationError, with examples, if existing rows break it."""
         self._changes.add_constraint(name, condition)
         return self._done()
 
+    @check_arguments
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> TableAlter:
         """Drop a CHECK constraint."""
         self._changes.drop_constraint(name, if_exists=if_exists)
         return self._done()
 
+    @check_arguments
     def set_properties(self, properties: Mapping[str, object]) -> TableAlter:
         """Set table properties. This enables the table features that they need.
 
@@ -127,16 +143,19 @@ class TableAlter:
         self._changes.set_properties(properties)
         return self._done()
 
+    @check_arguments
     def unset_properties(self, *names: str, if_exists: bool = False) -> TableAlter:
         """Reset properties to their defaults."""
         self._changes.unset_properties(names, if_exists=if_exists)
         return self._done()
 
+    @check_arguments
     def set_comment(self, comment: str | None) -> TableAlter:
         """Set the description of the table; None removes it."""
         self._changes.set_comment(comment)
         return self._done()
 
+    @check_arguments
     def cluster_by(self, *columns: str) -> TableAlter:
         """Set the columns by which files are clustered; no columns ends clustering.
 
@@ -154,7 +173,3 @@ class TableAlter:
     def _done(self) -> TableAlter:
         self._refresh()
         return self
-
-
-def _field(name: str, data_type: str | DataType) -> StructField:
-    return parse_column(name, data_type) if isinstance(data_type, str) else StructField(name, data_type)

@@ -31,10 +31,7 @@ def definition(
     properties: Mapping[str, object] | None,
     description: str | None,
 ) -> TableDefinition:
-    """Return the definition of a table. Raises InvalidOptionError, InvalidOperationError, and as `schema_of`."""
-    for name, columns in (("partition_by", partition_by), ("cluster_by", cluster_by)):
-        if isinstance(columns, str):
-            raise InvalidOptionError(f"{name} is a list of columns, such as ['{columns}'], not one text.", option=name)
+    """Return the definition of a table. Raises InvalidOperationError, TypeError, and as `schema_of`."""
     return TableDefinition(
         schema=schema_of(schema),
         partition_columns=tuple(partition_by),
@@ -54,7 +51,7 @@ def schema_of(schema: Any) -> StructType:
     if isinstance(schema, str):
         return parse_columns(schema)
     if isinstance(schema, Mapping):
-        return StructType(tuple(_field(str(name), data_type) for name, data_type in schema.items()))
+        return StructType(tuple(field_of(name, data_type) for name, data_type in schema.items()))
     if hasattr(schema, "__arrow_c_schema__"):
         return schema_from_arrow(pa.schema(schema))
     raise TypeError(
@@ -76,7 +73,10 @@ def create(place: Place, table: TableDefinition, if_exists: str) -> int | None:
     )
 
 
-def _field(name: str, data_type: object) -> StructField:
+def field_of(name: object, data_type: object) -> StructField:
+    """Return a column of a type in SQL, of an Arrow type, or of a type of a schema. Raises TypeError for others."""
+    if not isinstance(name, str):
+        raise TypeError(f"The name of a column must be a string, found {type(name).__name__} {name!r}.")
     if isinstance(data_type, str):
         return parse_column(name, data_type)
     if isinstance(data_type, pa.DataType):

@@ -10,6 +10,7 @@ from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.statements.merge.clauses import Clause, RowKind, merge_html, merge_text
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
+from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.results import ChangeResult
 
 MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -27,30 +28,37 @@ class TableMerge:
         self._merge = merge
         self._run = run
 
+    @check_arguments
     def when_matched_update(self, values: Values, condition: str | None = None) -> TableMerge:
         """Give matched rows new values in some columns."""
         return self._with(RowKind.MATCHED, RowAction.UPDATE, condition, values)
 
+    @check_arguments
     def when_matched_update_all(self, condition: str | None = None) -> TableMerge:
         """Give matched rows the values of the source in all columns, by name."""
         return self._with(RowKind.MATCHED, RowAction.UPDATE, condition)
 
+    @check_arguments
     def when_matched_delete(self, condition: str | None = None) -> TableMerge:
         """Delete matched rows."""
         return self._with(RowKind.MATCHED, RowAction.DELETE, condition)
 
+    @check_arguments
     def when_not_matched_insert(self, values: Values, condition: str | None = None) -> TableMerge:
         """Insert a row for each source row without a match. Columns without a value get their default or null."""
         return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition, values)
 
+    @check_arguments
     def when_not_matched_insert_all(self, condition: str | None = None) -> TableMerge:
         """Insert the source rows without a match, all columns by name."""
         return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition)
 
+    @check_arguments
     def when_not_matched_by_source_update(self, values: Values, condition: str | None = None) -> TableMerge:
         """Update rows of the table that no row of the source matches."""
         return self._with(RowKind.BY_SOURCE, RowAction.UPDATE, condition, values)
 
+    @check_arguments
     def when_not_matched_by_source_delete(self, condition: str | None = None) -> TableMerge:
         """Delete rows of the table that no row of the source matches."""
         return self._with(RowKind.BY_SOURCE, RowAction.DELETE, condition)

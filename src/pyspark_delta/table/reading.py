@@ -15,6 +15,7 @@ from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.readable import Readable
 from pyspark_delta.table.scan import Changes, Scan
 
@@ -35,6 +36,7 @@ class ReadableTable(Readable):
         """The logical schema."""
         return self._snapshot.configuration.schema
 
+    @check_arguments
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
         """Plan a read of some columns (all by default) of the rows for which the SQL predicate `where` is true.
 

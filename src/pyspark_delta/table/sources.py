@@ -6,11 +6,10 @@ package), PyArrow datasets and scanners, lists of dicts, dicts of columns, and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
-from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -23,11 +22,12 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.table.foreign_types import ForeignTypes
 from pyspark_delta.table.reading import ReadableTable
 from pyspark_delta.table.scan import Scan
+from pyspark_delta.table.source_errors import batches_of, opened
 from pyspark_delta.transaction.stale_reads import check_unchanged
 
 _BATCH_ROWS = 64_000
-_READERS: WeakSet[pa.RecordBatchReader] = WeakSet()  # that were read here
 _NOT_IN_ARROW = {"Int128": "Decimal(38, 0)", "UInt128": "Decimal(38, 0)", "Object": "String or Binary"}  # of Polars
+_NOT_TYPED = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _ACCEPTED = (
     "Give a PyArrow table or reader, a DataFrame of Polars or pandas, a DuckDB relation, another object with "
     "__arrow_c_stream__, a list of dicts, a dict of columns, or an iterator of record batches."
@@ -74,6 +74,8 @@ def open_rows(data: Any, table: StructType | None = None) -> RowStream:
     Raises TypeError for an object that holds no rows, InvalidOperationError for an iterator without any batch, and
     SchemaMismatchError for Python values that no Arrow type holds.
     """
+    if isinstance(data, str | bytes | type):
+        raise TypeError(f"{type(data).__name__} holds no rows. {_ACCEPTED}")
     if isinstance(data, ReadableTable):
         data = data.scan()
     if isinstance(data, Scan):
@@ -91,17 +93,19 @@ def _open(data: Any, table: StructType | None) -> RowStream:
         return _of_polars(data)
     if isinstance(data, pa.Table):
         return _of_table(data)
+    if isinstance(data, pa.RecordBatchReader):  # its own exceptions would be lost in a stream
+        return _of_reader(data, lambda: data)
     if hasattr(data, "__arrow_c_stream__"):
-        return _of_reader(data)
+        return _of_reader(data, lambda: pa.RecordBatchReader.from_stream(data))
     if hasattr(data, "__arrow_c_array__"):
-        return _of_table(pa.Table.from_batches([pa.record_batch(data)]))
+        return _of_table(opened(data, lambda: pa.Table.from_batches([pa.record_batch(data)])))
     if hasattr(data, "to_reader"):  # scanners of PyArrow
-        return _of_reader(data.to_reader())
+        return _of_reader(data, data.to_reader)
     if hasattr(data, "scanner"):  # datasets of PyArrow
-        return _of_reader(data.scanner().to_reader())
+        return _of_reader(data, lambda: data.scanner().to_reader())
     if isinstance(data, Mapping):
-        return _of_table(_columns({str(name): list(values) for name, values in data.items()}, table))
-    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        return _of_table(_columns({str(name): _listed_values(name, values) for name, values in data.items()}, table))
+    if not isinstance(data, Iterable):
         raise TypeError(f"{type(data).__name__} holds no rows. {_ACCEPTED}")
     return _of_items(iter(data), table, is_empty_known=isinstance(data, Sequence))
 
@@ -130,43 +134,20 @@ def _of_pandas(data: Any) -> RowStream:
 
 def _of_polars(data: Any) -> RowStream:
     """Return the rows of a DataFrame, or of a LazyFrame, which is collected."""
-    for name, data_type in data.collect_schema().items():
+    for name, data_type in opened(data, data.collect_schema).items():
         if str(data_type) in _NOT_IN_ARROW:
             raise SchemaMismatchError(
                 f"The column '{name}' has the Polars type {data_type}, which Arrow does not have. Cast it to another "
                 f"type, such as {_NOT_IN_ARROW[str(data_type)]}. Nothing was written.",
                 column=name,
             )
-    return _of_reader(data.collect() if hasattr(data, "collect") else data)
+    frame = opened(data, data.collect) if hasattr(data, "collect") else data
+    return _of_reader(data, lambda: pa.RecordBatchReader.from_stream(frame))
 
 
-def _of_reader(data: Any) -> RowStream:
-    if isinstance(data, pa.RecordBatchReader) and data in _READERS:
-        raise _read_before()
-    try:
-        reader = pa.RecordBatchReader.from_stream(data)
-    except (pa.ArrowInvalid, ValueError) as error:
-        raise InvalidOperationError(
-            f"The {type(data).__name__} cannot be read as a table in Arrow: {error}. Give a table or a DataFrame with "
-            "types of Arrow. A reader can be read only once. Nothing was written."
-        ) from None
-    return RowStream(reader.schema, _once(reader, data))
-
-
-def _once(reader: pa.RecordBatchReader, data: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the batches. A reader of PyArrow that was read before looks empty, so those read here are remembered."""
-    if isinstance(data, pa.RecordBatchReader):
-        if data in _READERS:
-            raise _read_before()
-        _READERS.add(data)
-    yield from reader
-
-
-def _read_before() -> InvalidOperationError:
-    return InvalidOperationError(
-        "The RecordBatchReader was written before, and can be read only once. Open it again, or give a table. Nothing "
-        "was written."
-    )
+def _of_reader(data: Any, open_reader: Callable[[], pa.RecordBatchReader]) -> RowStream:
+    reader = opened(data, open_reader)
+    return RowStream(reader.schema, batches_of(reader, data))
 
 
 def _of_items(items: Iterator[Any], table: StructType | None, *, is_empty_known: bool) -> RowStream:
@@ -218,6 +199,8 @@ def _of_dicts(rows: Sequence[Any], table: StructType | None) -> pa.Table:
     if wrong is not None:
         raise TypeError(f"The data holds {type(wrong).__name__} among dicts. {_ACCEPTED}")
     names = dict.fromkeys(name for row in rows for name in row)
+    if not names:
+        raise SchemaMismatchError("The rows of the data have no columns. Nothing was written. Name their columns.")
     return _columns({str(name): [row.get(name) for row in rows] for name in names}, table)
 
 
@@ -234,11 +217,38 @@ def _values(name: str, values: list[Any], table: StructType | None) -> pa.Array:
     wanted = None if field is None else to_arrow(field.type, all_nullable=True)
     try:
         return pa.array(values, wanted)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except _NOT_TYPED as error:
         kind = "one type" if field is None else f"the type {field.type}"
+        shown = "" if wanted is None else f" {_first_unfit(values, wanted)!r} is not:"
         raise SchemaMismatchError(
-            f"The values of the column '{name}' are not of {kind}: {error}. Nothing was written.", column=name
+            f"The values of the column '{name}' are not of {kind}:{shown} {str(error).rstrip('.')}. Nothing was "
+            "written. Correct or cast the values.",
+            column=name,
         ) from None
+
+
+def _first_unfit(values: list[Any], data_type: pa.DataType) -> Any:
+    """Return the first value that is not of a type, if one of the values is not."""
+    while len(values) > 1:
+        first, rest = values[: len(values) // 2], values[len(values) // 2 :]
+        values = rest if _is_typed(first, data_type) else first
+    return values[0]
+
+
+def _is_typed(values: list[Any], data_type: pa.DataType) -> bool:
+    try:
+        pa.array(values, data_type)
+    except _NOT_TYPED:
+        return False
+    return True
+
+
+def _listed_values(name: object, values: object) -> list[Any]:
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise TypeError(
+            f"The column '{name}' of the data must be a list of values, found {type(values).__name__} {values!r}."
+        )
+    return list(values)
 
 
 def _is_of(data: object, package: str) -> bool:

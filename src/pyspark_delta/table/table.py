@@ -24,6 +24,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.reading import ReadableTable
@@ -42,8 +43,7 @@ class Table(ReadableTable, WritableTable, MaintainedTable):
     """
 
     def __init__(self, snapshot: Snapshot, *, is_latest: bool = True) -> None:
-        self._snapshot = snapshot
-        self._is_latest = is_latest
+        self._snapshot, self._is_latest = snapshot, is_latest
 
     @classmethod
     def open(
@@ -97,6 +97,7 @@ class Table(ReadableTable, WritableTable, MaintainedTable):
         return cls(snapshot, is_latest=False)
 
     @classmethod
+    @check_arguments
     def create(
         cls,
         location: str | PathLike[str],
@@ -123,6 +124,7 @@ class Table(ReadableTable, WritableTable, MaintainedTable):
         return cls(place.latest())
 
     @classmethod
+    @check_arguments
     def create_for_name(
         cls,
         name: str,
@@ -144,6 +146,7 @@ class Table(ReadableTable, WritableTable, MaintainedTable):
         return cls.for_name(name)
 
     @classmethod
+    @check_arguments
     def write(
         cls,
         location: str | PathLike[str],
@@ -238,7 +241,6 @@ class Table(ReadableTable, WritableTable, MaintainedTable):
         Times are datetimes in UTC, sizes are bytes.
         """
         snapshot, metadata, protocol = self._snapshot, self.metadata, self.protocol
-        features = protocol.listed_features
         return {
             "format": "delta",
             "id": metadata.id,
@@ -254,7 +256,7 @@ class Table(ReadableTable, WritableTable, MaintainedTable):
             "properties": dict(metadata.configuration),
             "minReaderVersion": protocol.min_reader_version,
             "minWriterVersion": protocol.min_writer_version,
-            "tableFeatures": sorted(features),
+            "tableFeatures": sorted(protocol.listed_features),
         }
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:

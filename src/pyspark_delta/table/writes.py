@@ -17,6 +17,7 @@ from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.statements.update import Update
 from pyspark_delta.table.alter import TableAlter
+from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.merge import MERGED, TableMerge
 from pyspark_delta.table.results import ChangeResult
 from pyspark_delta.table.sources import open_rows
@@ -88,6 +89,7 @@ class WritableTable(ABC):
     def append(
         self, data: Any, *, plan: Literal[True], **options: Unpack[AppendOptions]
     ) -> ChangePlan[ChangeResult]: ...
+    @check_arguments
     def append(
         self,
         data: Any,
@@ -123,6 +125,7 @@ class WritableTable(ABC):
     def overwrite(
         self, data: Any, *, plan: Literal[True], **options: Unpack[OverwriteOptions]
     ) -> ChangePlan[ChangeResult]: ...
+    @check_arguments
     def overwrite(
         self,
         data: Any,
@@ -196,6 +199,7 @@ class WritableTable(ABC):
         progress: ShowProgress = None,
         plan: Literal[True],
     ) -> ChangePlan[ChangeResult]: ...
+    @check_arguments
     def delete(
         self,
         where: str | None = None,
@@ -239,6 +243,7 @@ class WritableTable(ABC):
         progress: ShowProgress = None,
         plan: Literal[True],
     ) -> ChangePlan[ChangeResult]: ...
+    @check_arguments
     def update(
         self,
         values: Mapping[str, str],
@@ -253,6 +258,8 @@ class WritableTable(ABC):
 
         Raises as `delete`, ConstraintViolationError, and InvalidOperationError for columns that the table lacks.
         """
+        if not values:
+            raise ValueError("values must hold a column and its new value, such as {'n': 'n + 1'}, found {}.")
         options = self._place().options(**provenance(txn, commit_info))
         statement = Update(ArrowSettings(options).open, values, where)
         result: ChangeResult | ChangePlan[ChangeResult] = self._run(
@@ -260,6 +267,7 @@ class WritableTable(ABC):
         )
         return result
 
+    @check_arguments
     def merge(
         self,
         source: Any,

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.engines.arrow.new_rows import bind_new_rows
 from pyspark_delta.engines.arrow.write import ArrowRows
-from pyspark_delta.errors import CommitConflictError, InvalidOptionError, UnsupportedTableError
-from pyspark_delta.progress import is_cancelled
+from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.draft import ReadSet, no_files
 from pyspark_delta.snapshot import Snapshot
@@ -38,9 +37,6 @@ from pyspark_delta.write.options import WriteOptions, transaction_of
 from pyspark_delta.write.pipeline import plan_write, write_rows
 from pyspark_delta.write.replacement import Replaced, replace_everything, replace_matching
 from pyspark_delta.write.selection import Everything, Where
-
-# No commit names the new files after these errors.
-_NOT_COMMITTED = (CommitConflictError, UnsupportedTableError)
 
 
 @dataclass(frozen=True)
@@ -84,29 +80,42 @@ def file_options(
 
 
 def provenance(txn: tuple[str, int] | None, commit_info: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the application transaction and the user metadata of a commit, as options. Raises InvalidOptionError."""
-    if txn is not None and (not isinstance(txn, Sequence) or isinstance(txn, str) or len(txn) != 2):
+    """Return the application transaction and the user metadata of a commit, as options.
+
+    Raises InvalidOptionError, and TypeError for metadata that is neither text nor a dict of values that JSON has.
+    """
+    if txn is not None and not _is_transaction(txn):
         raise InvalidOptionError(
             f"txn is the id of an application and the number of its write, as in ('job', 7), found {txn!r}."
         )
-    transaction = None if txn is None else transaction_of(str(txn[0]), str(txn[1]))
-    text = commit_info
-    if commit_info is not None and not isinstance(commit_info, str):
-        text = orjson.dumps(dict(commit_info)).decode()
-    return {"transaction": transaction, "user_metadata": text}
+    transaction = None if txn is None else transaction_of(txn[0], str(txn[1]))
+    return {"transaction": transaction, "user_metadata": _info_text(commit_info)}
+
+
+def _is_transaction(txn: object) -> bool:
+    if not isinstance(txn, Sequence) or isinstance(txn, str) or len(txn) != 2:
+        return False
+    application, number = txn
+    is_number = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 63
+    return isinstance(application, str) and bool(application) and is_number
+
+
+def _info_text(commit_info: object) -> str | None:
+    if commit_info is None or isinstance(commit_info, str):
+        return commit_info
+    if not isinstance(commit_info, Mapping):
+        raise TypeError(f"commit_info must be a string or a dict, found {type(commit_info).__name__} {commit_info!r}.")
+    try:
+        return orjson.dumps(dict(commit_info)).decode()
+    except TypeError as error:
+        raise TypeError(f"commit_info must hold values that JSON has: {error}.") from None
 
 
 # ---------------------------------------------------------------------------------------------------------- writes
 def write(place: Place, rows: RowStream, mode: str, options: WriteOptions, *, must_exist: bool) -> ChangeResult:
-    """Write rows in one commit. Raises as `write.pipeline.write_rows`; then no new file stays behind."""
+    """Write rows in one commit. Raises as `write.pipeline.write_rows`."""
     request = WriteRequest(place.location, mode, options, must_exist=must_exist)
-    writer = ArrowRows(rows.batches, rows.reads, rows.total)
-    try:
-        committed = write_rows(request, rows.types, WriteSession(), writer)
-    except BaseException as error:
-        if isinstance(error, _NOT_COMMITTED) or is_cancelled():
-            writer.discard()
-        raise
+    committed = write_rows(request, rows.types, WriteSession(), ArrowRows(rows.batches, rows.reads, rows.total))
     return ChangeResult(None) if committed is None else ChangeResult(committed.version, committed.metrics)
 
 

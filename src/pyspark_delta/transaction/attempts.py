@@ -25,12 +25,23 @@ from pyspark_delta.commit import (
     check_committer,
     committer_for,
 )
-from pyspark_delta.errors import AttemptsExhaustedError, CatalogError, CommitStateUnknownError, DeltaError, StorageError
+from pyspark_delta.errors import (
+    AttemptsExhaustedError,
+    CatalogError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    DeltaError,
+    InvalidOperationError,
+    InvalidTableError,
+    StorageError,
+    UnsupportedTableError,
+)
 from pyspark_delta.logs import logger
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.storage import ObjectStore, store_for
+from pyspark_delta.storage.paths import split
 from pyspark_delta.transaction.advance import advance, exactly_timed, state_after
 from pyspark_delta.transaction.conflicts import ConflictCheck
 from pyspark_delta.transaction.finish import encode, finish
@@ -38,6 +49,15 @@ from pyspark_delta.transaction.post_commit import post_commit
 from pyspark_delta.transaction.winner import Winner
 
 _log = logger(__name__)
+# After these errors, no attempt has succeeded and none can succeed later. Errors of remote stores are not among them: a
+# request that seemed to fail may still arrive.
+_NEVER_LANDED = (
+    CommitConflictError,
+    AttemptsExhaustedError,
+    InvalidOperationError,
+    InvalidTableError,
+    UnsupportedTableError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +101,7 @@ def commit_draft(
     check_committer(ready.configuration, base.configuration, committer, base.location)
     first, lost, failures, begun = request.version, 0, 0, policy.clock()
     start = time.perf_counter()
+    unknown: CommitStateUnknownError | None = None  # an earlier attempt at this version may have succeeded
     while True:
         match committer.commit(request):
             case Committed(version, content):
@@ -98,23 +119,34 @@ def commit_draft(
                     StorageError,
                     CatalogError,
                 ) as error:  # the winners are read again
-                    failures = _again(failures, policy, error)
+                    failures = _again(failures, policy, unknown or error)
                     continue
                 if advanced.landed:
                     _log_commit(draft, advanced.state.version, base.location, lost + failures + 1, start)
                     return advanced.state
-                lost, failures, base = lost + 1, 0, advanced.state
+                lost, failures, base, unknown = lost + 1, 0, advanced.state, None
                 if lost >= policy.attempts:
                     raise _exhausted(draft, base, first, lost)
                 ready, request = _complete(draft, base)
             case Rejected(error):
-                raise error
+                raise unknown or error
             case Transient(error):
-                failures = _again(failures, policy, error)
+                failures = _again(failures, policy, unknown or error)
             case Unknown(error):
-                failures = _again(failures, policy, _unknown(request, error))
+                unknown = _unknown(request, error)
+                failures = _again(failures, policy, unknown)
             case other:
                 assert_never(other)
+
+
+def never_lands(error: BaseException, base: TableState) -> bool:
+    """Return True if the commit that raised an error did not succeed and cannot succeed later.
+
+    Then nothing needs the data files of its draft. A local store has no requests that may still arrive.
+    """
+    if isinstance(error, StorageError):
+        return base.catalog_table is None and split(base.location)[0] == "file"
+    return isinstance(error, _NEVER_LANDED)
 
 
 def _complete(draft: CommitDraft, base: TableState) -> tuple[ReadyCommit, CommitRequest]:

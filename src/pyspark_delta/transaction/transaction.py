@@ -28,14 +28,7 @@ from pyspark_delta.data.conform import require_columns
 from pyspark_delta.data.parts import write_in_any_order
 from pyspark_delta.data.writer import written_files
 from pyspark_delta.display import html_facts
-from pyspark_delta.errors import (
-    AttemptsExhaustedError,
-    CommitConflictError,
-    InvalidOperationError,
-    InvalidTableError,
-    StorageError,
-    UnsupportedTableError,
-)
+from pyspark_delta.errors import DeltaError, InvalidOperationError, StorageError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.clustering import clustering_paths
@@ -48,7 +41,7 @@ from pyspark_delta.schema.json import check_text
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
-from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
+from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, never_lands
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.combination import combine, together
 from pyspark_delta.transaction.overlap import unseen
@@ -69,15 +62,6 @@ REMOVED_COLUMNS = (
 _FIELDS = {f.name: f for f in FILE_FIELDS}
 _MANUAL, _CREATE = Operation("Manual Update"), Operation("CREATE TABLE")
 _PATIENT = AttemptPolicy()
-# After these errors, no attempt has succeeded and none can succeed later. Errors of the store are not among them: a
-# request that seemed to fail may still arrive.
-_NEVER_LANDED = (
-    CommitConflictError,
-    AttemptsExhaustedError,
-    InvalidOperationError,
-    InvalidTableError,
-    UnsupportedTableError,
-)
 
 
 class Phase(Enum):
@@ -357,9 +341,10 @@ class Transaction:
         self.phase = Phase.COMMITTING
         try:
             self._base = commit_draft(self._draft, self._base, committer=self._committer, policy=self._policy)
-        except _NEVER_LANDED:
-            self.phase = Phase.OPEN
-            self.discard()
+        except DeltaError as error:
+            if never_lands(error, self._base):
+                self.phase = Phase.OPEN
+                self.discard()
             raise
         self.phase = Phase.COMMITTED
         return self._base

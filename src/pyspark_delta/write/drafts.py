@@ -29,6 +29,12 @@ class Staged:
     replaced: Replaced | None = None
     changes: pa.Table | None = None
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the new files, as in the log."""
+        changes = [] if self.changes is None else self.changes["path"].to_pylist()
+        return [*self.new.paths, *self.kept.paths, *changes]
+
 
 def draft_write(
     mode: str, options: WriteOptions, target: Target, staged: Staged, *, statement: str = "", engine: str = ""

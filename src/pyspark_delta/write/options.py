@@ -90,7 +90,7 @@ class WriteOptions:
 
 def parse_mode(mode: str | None) -> str:
     """Return the save mode: append, overwrite, error or ignore. Raises InvalidOptionError listing the valid ones."""
-    text = (mode or "error").lower()
+    text = str(mode or "error").lower()
     if text not in (*MODES, "default"):
         near = difflib.get_close_matches(text, MODES, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -18,6 +19,7 @@ from pyspark_delta.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
     ConcurrentDeleteReadError,
+    DeltaError,
     DeltaWarning,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -28,7 +30,7 @@ from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet, n
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.attempts import commit_draft, never_lands
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.column_rules import check_distinct
 from pyspark_delta.transaction.identity_allocation import commit_numbered
@@ -47,7 +49,7 @@ from pyspark_delta.write.selection import (
     select_rows,
 )
 from pyspark_delta.write.target import existing_target, new_target, target_clustering
-from pyspark_delta.write.written import Written, discard
+from pyspark_delta.write.written import Written, delete_new, discard, discarded_on_error
 
 _log = logger(__name__)
 
@@ -167,11 +169,20 @@ def stage_plan(
     *,
     inserts_as_cdc: bool = False,
 ) -> Staged:
-    """Write the files of a write. `snapshot` is the version of the plan, `new` the new rows if they are written."""
+    """Write the files of a write. `snapshot` is the version of the plan, `new` the new rows if they are written.
+
+    After an error, no new file stays behind.
+    """
     with timed(_log, "Writing the new rows of %s", plan.target.location):
         new = new or rows.write_new(plan)
     if snapshot is None:
         return Staged(new)
+    with _discarded_on_error(plan, new):
+        return _staged(plan, snapshot, rows, new, inserts_as_cdc=inserts_as_cdc)
+
+
+def _staged(plan: WritePlan, snapshot: Snapshot, rows: RowWriter, new: Written, *, inserts_as_cdc: bool) -> Staged:
+    """Return the files of a write to an existing table; `new` are those with the new rows."""
     replaced, matches = _find_replaced(plan, snapshot, new, rows)
     if replaced is not None and matches is not None:
         return _with_kept(plan, Staged(new, replaced=replaced), replaced, matches)
@@ -186,17 +197,21 @@ def draft_plan(plan: WritePlan, staged: Staged, engine: str) -> CommitDraft:
 
 
 def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engine: str) -> CommittedWrite:
-    """Commit the files of a write. Raises the errors of `commit_draft`."""
+    """Commit the files of a write. Raises the errors of `commit_draft`; files that no commit will name are deleted."""
     draft = draft_plan(plan, staged, engine)
-    if snapshot is not None:
-        return CommittedWrite(commit_draft(draft, state_of(snapshot)).version, draft.operation.metrics)
     options = plan.options
     base = TableState(
         location=plan.target.location,
         storage_options=dict(options.files.storage_options),
         catalog_table=options.catalog_table,
     )
-    return CommittedWrite(commit_draft(draft, base).version, draft.operation.metrics)
+    base = base if snapshot is None else state_of(snapshot)
+    try:
+        return CommittedWrite(commit_draft(draft, base).version, draft.operation.metrics)
+    except DeltaError as error:
+        if never_lands(error, base):
+            delete_new(base.location, base.storage_options, staged.paths)
+        raise
 
 
 def _create(request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter) -> CommittedWrite:
@@ -210,24 +225,33 @@ def _change(
     """Write to an existing table. A write that replaces some rows searches for them again after a conflict."""
     left: int | None = None
     new: Written | None = None
+    earlier: Sequence[str] = ()
     while True:
-        attempt = _Attempt(request, data, session, rows, snapshot, new)
+        attempt = _Attempt(request, data, session, rows, snapshot, new, earlier)
         try:
             state = commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
             return CommittedWrite(state.version, attempt.metrics)
         except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError) as error:
             left = session.reexecutions() if left is None else left
             if not left or not isinstance(attempt.selection, Partitions | Where | EqualKeys | On):
+                attempt.discard()
                 raise
             _log.debug("The write looks for the replaced rows again after a conflict: %s", error.message)
-            discard(snapshot, attempt.kept)
             before, snapshot, left = snapshot, snapshot.update(), left - 1
             is_same = (before.metadata, before.protocol) == (snapshot.metadata, snapshot.protocol)
-            new = attempt.new if is_same else None
+            new, earlier = attempt.new if is_same else None, attempt.written
+        except BaseException as error:
+            if not attempt.is_staged or never_lands(error, state_of(snapshot)):
+                attempt.discard()
+            raise
 
 
 class _Attempt:
-    """A write to one version of a table. `new` are its new rows if they are already written."""
+    """A write to one version of a table. `new` are its new rows if they are already written.
+
+    `written` are the new files that no commit names, at first those of `earlier` attempts: the rows are read from them
+    again if the source was a stream. They are deleted once they are not needed any more.
+    """
 
     def __init__(
         self,
@@ -237,16 +261,19 @@ class _Attempt:
         rows: RowWriter,
         snapshot: Snapshot,
         new: Written | None,
+        earlier: Sequence[str],
     ) -> None:
         self._request, self._data, self._session = request, data, session
         self._rows, self._snapshot = rows, snapshot
         self.new = new
         self.selection: Selection | None = None
-        self.kept: Sequence[str] = ()
+        self.written = earlier
+        self.is_staged = False
         self.metrics: Mapping[str, int] = {}
 
     def stage(self, base: TableState) -> CommitDraft:
         """Write the files; return the draft that names them."""
+        self.is_staged = False
         snapshot, rows = self._snapshot, self._rows
         plan = plan_write(
             self._request, self._data, snapshot, self._session, before=base.configuration, selection=self.selection
@@ -255,11 +282,16 @@ class _Attempt:
         reads = _source_reads(plan, snapshot, rows)
         staged = stage_plan(plan, snapshot, rows, self.new)
         self.new = None if staged.new.marks else staged.new
-        changes = no_files() if staged.changes is None else staged.changes
-        self.kept = [path for files in (staged.kept.files, changes) for path in files["path"].to_pylist()]
+        before, self.written = self.written, staged.paths
+        discard(snapshot, sorted(set(before).difference(self.written)))
         draft = draft_plan(plan, staged, rows.engine)
         self.metrics = draft.operation.metrics
+        self.is_staged = True
         return replace(draft, reads=draft.reads.union(reads))
+
+    def discard(self) -> None:
+        """Delete the new files."""
+        discard(self._snapshot, self.written)
 
 
 def _source_reads(plan: WritePlan, snapshot: Snapshot, rows: RowWriter) -> ReadSet:
@@ -294,8 +326,13 @@ def _with_kept(plan: WritePlan, staged: Staged, replaced: Replaced, matches: Rep
     if replaced.partly.num_rows:
         kept = matches.write_kept(replaced)
         if kept.rows and cdf_enabled(plan.configuration) and plan.options.data_change:
-            changes = matches.write_changes(replaced)
+            with _discarded_on_error(plan, kept):
+                changes = matches.write_changes(replaced)
     return replace(staged, kept=kept, changes=changes)
+
+
+def _discarded_on_error(plan: WritePlan, written: Written) -> AbstractContextManager[None]:
+    return discarded_on_error(plan.target.location, plan.context.storage_options, written)
 
 
 def _warn_about_append(request: WriteRequest) -> None:

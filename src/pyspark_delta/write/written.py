@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -40,6 +40,11 @@ class Written:
         rows, size = (pc.sum(files.column(name)).as_py() or 0 for name in ("num_records", "size"))
         kept = files.drop_columns(["num_records", "marks"]) if files.num_rows else no_files()
         return cls(kept, rows, size, furthest_marks(files, context))
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files, as in the log."""
+        return list(self.files["path"].to_pylist())
 
     @classmethod
     def nothing(cls) -> Written:
@@ -82,6 +87,16 @@ def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
     Files that cannot be deleted are left to vacuum.
     """
     delete_new(snapshot.location, snapshot.storage_options, written)
+
+
+@contextmanager
+def discarded_on_error(location: str, storage_options: Mapping[str, str], written: Written) -> Iterator[None]:
+    """Delete new files if the block raises an exception; no commit may have been attempted with them."""
+    try:
+        yield
+    except BaseException:
+        delete_new(location, storage_options, written.paths)
+        raise
 
 
 def delete_new(location: str, storage_options: Mapping[str, str], written: Sequence[str]) -> None:

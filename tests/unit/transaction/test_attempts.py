@@ -14,7 +14,15 @@ import pytest
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import SetTransaction
-from pyspark_delta.commit import CommitRequest, CommitResult, Committed, FilesystemCommitter, Transient, Unknown
+from pyspark_delta.commit import (
+    CommitRequest,
+    CommitResult,
+    Committed,
+    FilesystemCommitter,
+    Rejected,
+    Transient,
+    Unknown,
+)
 from pyspark_delta.errors import (
     AttemptsExhaustedError,
     CommitConflictError,
@@ -189,6 +197,23 @@ def test_an_unknown_state_is_said(location: str) -> None:
     committer = Answers(location, *[Unknown(LOST)] * 100)
     with pytest.raises(CommitStateUnknownError, match=draft.transaction_id):
         commit_draft(draft, base, committer=committer, policy=NO_WAIT)
+
+
+@pytest.mark.parametrize("later", [Transient(LOST), Rejected(PermissionDeniedError("The token expired.", path="x"))])
+def test_an_attempt_of_unknown_outcome_is_not_forgotten_after_others(location: str, later: CommitResult) -> None:
+    base, draft = create(location), append("a")
+    committer = Answers(location, Unknown(LOST), *[later] * 100)
+    with pytest.raises(CommitStateUnknownError, match=draft.transaction_id):
+        commit_draft(draft, base, committer=committer, policy=NO_WAIT)
+
+
+def test_a_refusal_of_what_follows_the_commit_is_none_of_the_commit(location: str) -> None:
+    base = create(location)
+    fault = Fault(
+        kind="write_if_absent", when="after", raises=lambda path: PermissionDeniedError("No sync.", path=path)
+    )
+    committer = FilesystemCommitter(FaultyStore(store_for(location), fault))
+    assert commit_draft(append("a"), base, committer=committer, policy=NO_WAIT).version == 1
 
 
 def test_failures_end_with_the_error_of_the_store(location: str) -> None:

@@ -18,6 +18,7 @@ from pyspark_delta.engines.contract import ARROW, CannotRun, Done, RowEngine, an
 from pyspark_delta.engines.cost import DEFAULT, CostModel
 from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows
 from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions.name_resolution import find_fields, suggestion
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.lazy_sqlglot import exp
@@ -98,8 +99,10 @@ class ArrowEngines:
     def update(
         self, candidates: Candidates, condition: RowCondition | None, values: Mapping[tuple[str, ...], Condition]
     ) -> Sequence[tuple[str, RowEngine[Changed]]]:
-        """Return the engine of an UPDATE. Raises TypeError for a value that is not text."""
+        """Return the engine of an UPDATE. Raises TypeError for a value that is not text, and as `check_columns`."""
         texts = {path: _text(value, f"The value of '{'.'.join(path)}'") for path, value in values.items()}
+        for value in texts.values():
+            check_columns(value, self.target.configuration.schema, self.target.alias)
         text = None if condition is None else condition.text
         return [(ARROW, ArrowUpdate(self.target, candidates, text, lambda: texts))]
 
@@ -132,19 +135,29 @@ class ArrowMergeEngines(ArrowEngines):
         return ArrowResolvedMerge(self, text, clauses, evolves)
 
     def _check_names(self, text: str) -> None:
-        """Raise InvalidPredicateError for a column that is qualified by a name of neither side."""
-        source, alias = self.source, self.target.alias
+        """Raise InvalidPredicateError for a name of neither side, and for a column that its side does not have."""
+        source, alias, table = self.source, self.target.alias, self.target.configuration.schema
         if source.alias is None or alias is None:
             return
-        structs = (*self.target.configuration.schema.names, *source.schema.names)
-        known = {name.casefold() for name in (alias, source.alias, *structs)}
+        sides = {alias.casefold(): table, source.alias.casefold(): source.schema}
         for column in parse(text).find_all(exp.Column):
-            first = column.parts[0].name
-            if len(column.parts) > 1 and first.casefold() not in known:
+            parts = [part.name for part in column.parts]
+            if any(find_fields(parts, schema) is not None for schema in (table, source.schema)):
+                continue
+            side = sides.get(parts[0].casefold()) if len(parts) > 1 else None
+            if side is not None and find_fields(parts[1:], side) is None:
+                whole = f"'{alias}'" if side is table else f"'{source.alias}'"
                 raise InvalidPredicateError(
-                    f"'{first}' in '{text}' names neither side of the merge: '{alias}' is the table, '{source.alias}' "
-                    "the source."
+                    f"There is no column '{'.'.join(parts[1:])}' in {whole}. {suggestion(parts[1:], side)}",
+                    column=".".join(parts),
                 )
+            if side is None:
+                what = (
+                    f"'{parts[0]}' in '{text}' names neither side of the merge"
+                    if len(parts) > 1
+                    else (f"There is no column '{parts[0]}' on either side of the merge")
+                )
+                raise InvalidPredicateError(f"{what}: '{alias}' is the table, '{source.alias}' the source.")
 
 
 @dataclass(frozen=True)

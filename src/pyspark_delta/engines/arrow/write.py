@@ -29,7 +29,7 @@ from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_
 from pyspark_delta.write.engine import MatchedRows, WritePlan
 from pyspark_delta.write.replacement import Replaced
 from pyspark_delta.write.selection import Where
-from pyspark_delta.write.written import Written, delete_new, has_row_ids, with_row_ids
+from pyspark_delta.write.written import Written, has_row_ids, with_row_ids
 
 
 def stored_rows(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -80,8 +80,6 @@ class ArrowRows:
         context = replace(plan.context, numbered=bound.planned.numbered)
         files = written_files(write_in_any_order(context, bound.rows(batches)))
         self._earlier = plan, files
-        if earlier is not None:
-            _discard(*earlier)
         return Written.of(files, context)
 
     def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
@@ -95,12 +93,6 @@ class ArrowRows:
     def matched_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> MatchedRows:
         """Raise InvalidOperationError: only Spark joins rows for replaceUsing and replaceOn."""
         refuse_joins()
-
-    def discard(self) -> None:
-        """Delete the new files, after an error that rules out a commit of them."""
-        if self._earlier is not None:
-            _discard(*self._earlier)
-            self._earlier = None
 
 
 def condition_rows(plan: WritePlan, snapshot: Snapshot, new: Written) -> ConditionRows:
@@ -177,10 +169,6 @@ def _new_rows(plan: WritePlan, files: pa.Table) -> Iterator[pa.RecordBatch]:
     options, configuration = plan.context.storage_options, plan.configuration
     context = read_context(plan.target.location, configuration, storage_options=options, time_zone=plan.time_zone)
     return read_tasks(context, list(tasks_of(files)))
-
-
-def _discard(plan: WritePlan, files: pa.Table) -> None:
-    delete_new(plan.target.location, plan.context.storage_options, files["path"].to_pylist())
 
 
 # --------------------------------------------------------------------------------------------------------- changes
