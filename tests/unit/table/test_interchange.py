@@ -230,7 +230,7 @@ REFUSED: list[tuple[str, Callable[[], Any], type[DeltaError], str]] = [
         SchemaMismatchError,
         "Polars type Object",
     ),
-    ("polars series", lambda: pl.Series("c", [1]), InvalidOperationError, "Give a table or a DataFrame"),
+    ("polars series", lambda: pl.Series("c", [1]), InvalidOperationError, "Correct the source"),
     ("pandas mixed", lambda: pd.DataFrame({"c": [1, "a"]}), SchemaMismatchError, r"column c with type object.*astype"),
     ("pandas twice", lambda: pd.DataFrame([[1, 2]], columns=["a", "a"]), SchemaMismatchError, "Duplicate column names"),
     ("pandas complex", lambda: pd.DataFrame({"c": [1j]}), SchemaMismatchError, "type complex128"),
