@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.model import Goal, Peer, Scale, Variant, Workload, dataset, size
-from benchmarks.workloads.b12_scan import FILES, plain
+from benchmarks.workloads.b12_scan import AS_DELTALAKE, AS_POLARS, FILES, plain
 from benchmarks.workloads.queries import DELTA_SPARK, INNER, PARQUET, PEERS, PROCESSES, ROW_INDEX, Query
 
 _FUNCTION = "benchmarks.workloads.queries:parquet_row_index"
@@ -21,7 +21,7 @@ def workload(scale: Scale) -> Workload:
             f"{size(scale.rows)} rows, {name}",
             dataset("data", rows=scale.rows, files=FILES, deleted=deleted, every=every),
             Query().arguments(),
-            (goal, Goal(DELTA_SPARK, 1)),
+            (goal, Goal(DELTA_SPARK, 1), AS_DELTALAKE, AS_POLARS),
             others={"plain": plain(scale)},
         )
 

@@ -88,12 +88,13 @@ def test_rows_are_taken_out_of_no_file_that_its_vector_does_not_fit(tmp_path: Pa
 def test_marks_are_expanded_for_the_rows_of_a_batch() -> None:
     bomb = _bomb()
     with memory(4):
-        kept = RowSelection(bomb).kept(ROWS - 1000, 2000)
-        selected = RowSelection(bomb, selects=True).kept(ROWS - 1000, 2000)
-        assert RowSelection(bomb).kept(ROWS, 10) is None
+        kept = RowSelection(bomb).mask(ROWS - 1000, 2000)
+        selected = RowSelection(bomb, selects=True).mask(ROWS - 1000, 2000)
+        assert RowSelection(bomb).mask(ROWS, 10) is None
     assert kept is not None
     assert selected is not None
-    assert (kept.tolist(), selected.tolist()) == (list(range(1000, 2000)), list(range(1000)))
+    expected = ([False] * 1000 + [True] * 1000, [True] * 1000 + [False] * 1000)
+    assert (kept.tolist(), selected.tolist()) == expected
 
 
 def test_words_are_made_a_piece_at_a_time() -> None:

@@ -91,11 +91,13 @@ class DataFileReader:
             if selection.rows is not None:
                 check_rows(selection.rows, file.metadata.num_rows, path)
             layout = self._layout(file, path)
-            in_file = [  # the bounds of row groups are in the calendar of the file
-                None if _is_constant(plan, constants) or legacy is not None else column
-                for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
-            ]
-            groups = self._row_groups.groups(file.metadata, zip(self._names, in_file, strict=True))
+            groups: Sequence[int] = range(file.metadata.num_row_groups)
+            if self._row_groups.can_skip:
+                in_file = [  # the bounds of row groups are in the calendar of the file
+                    None if _is_constant(plan, constants) or legacy is not None else column
+                    for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
+                ]
+                groups = self._row_groups.groups(file.metadata, zip(self._names, in_file, strict=True))
             groups = selection.groups(file.metadata, shared(file.metadata, groups, task.share))
             opened = _Opened(file, path, layout, task, constants)
             for run, _ in runs(file.metadata, groups):
@@ -113,7 +115,7 @@ class DataFileReader:
         every = range(len(self._names))
         for rows in self._raw(file, layout.every, groups, selection):
             arrays = self._arrays(file, rows, every)
-            count = len(rows.index)
+            count = len(rows)
             if residual is not None:
                 known = pa.RecordBatch.from_arrays(arrays, names=self._names) if arrays else without_columns(count)
                 passed = evaluate(residual, known)
@@ -131,7 +133,7 @@ class DataFileReader:
         others = [i for i in range(len(self._names)) if i not in self._asked]
         done = 0
         for rows in self._raw(file, file.layout.rest, chosen.groups(file.parquet.metadata, groups), chosen):
-            count = len(rows.index)
+            count = len(rows)
             columns = (column.combine_chunks() for column in known.slice(done, count).columns)
             arrays = dict(zip(self._asked, columns, strict=True))
             arrays.update(zip(others, self._arrays(file, rows, others), strict=True))
@@ -168,7 +170,7 @@ class DataFileReader:
         return [a if calendar is None else calendar.rebased(a) for a, calendar in zip(arrays, calendars, strict=True)]
 
     def _array(self, file: _Opened, column: Column | None, plan: ColumnPlan, rows: RawRows) -> pa.Array:
-        count, task = len(rows.index), file.task
+        count, task = len(rows), file.task
         match plan:
             case FromFile():
                 assert column is not None
@@ -265,7 +267,7 @@ def _resolve(fields: FileSchema, plan: ColumnPlan) -> Column | None:
 def _from_file(column: Column, rows: RawRows, field: StructField, path: str) -> pa.Array:
     source = getattr(column, "source", None)
     if source is None:
-        return pa.nulls(len(rows.index), column.type)  # type: ignore[union-attr]
+        return pa.nulls(len(rows), column.type)  # type: ignore[union-attr]
     try:
         return read_column(column, rows.batch.column(source.name))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

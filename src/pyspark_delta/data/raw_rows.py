@@ -25,6 +25,7 @@ _BATCH_BYTES = 32 << 20
 _RUN_BYTES = 128 << 20  # bytes; row groups are fetched together up to this size
 
 Indexes = np.ndarray[Any, np.dtype[np.int64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +38,16 @@ class RowSelection:
     rows: BitMap64 | None = None
     selects: bool = False
 
-    def kept(self, start: int, rows: int) -> Indexes | None:
-        """Return the positions to read in `[start, start + rows)`, relative to `start`; None for all."""
+    def mask(self, start: int, rows: int) -> Mask | None:
+        """Return for each row of `[start, start + rows)` whether to read it; None for all."""
         if self.rows is None:
             return None
         listed = indexes_between(self.rows, start, start + rows) - start
-        if self.selects:
-            return listed
-        if not len(listed):
+        if not self.selects and not len(listed):
             return None
-        keep = np.ones(rows, np.bool_)
-        keep[listed] = False
-        return np.flatnonzero(keep)
+        mask = np.full(rows, not self.selects)
+        mask[listed] = self.selects
+        return mask
 
     def groups(self, metadata: pq.FileMetaData, wanted: Sequence[int]) -> Sequence[int]:
         """Return those of the wanted row groups that may have a row to read."""
@@ -82,15 +81,27 @@ class Leaves:
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Some raw rows of a file. `index` has their physical positions."""
+    """Some raw rows of a file. `first` and `mask` tell their positions: the rows of `mask` from `first` on, or all."""
 
-    index: Indexes
     batch: pa.RecordBatch
+    first: int
+    mask: Mask | None = None
 
-    def only(self, kept: Indexes) -> RawRows:
-        """Return the rows at some positions of the batch."""
-        batch = _without_views(self.batch).take(pa.array(kept)) if self.batch.num_columns else self.batch
-        return RawRows(self.index[kept], batch)
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @property
+    def index(self) -> Indexes:
+        """The physical positions of the rows. Most scans need none."""
+        if self.mask is None:
+            return np.arange(self.first, self.first + len(self.batch))
+        return np.flatnonzero(self.mask) + self.first
+
+    def only(self, mask: Mask) -> RawRows:
+        """Return the rows of a mask over these rows, which are adjacent."""
+        if not self.batch.num_columns:
+            return RawRows(without_columns(int(np.count_nonzero(mask))), self.first, mask)
+        return RawRows(_without_views(self.batch).filter(pa.array(mask)), self.first, mask)
 
 
 def raw_rows(
@@ -104,11 +115,11 @@ def raw_rows(
 ) -> Iterator[RawRows]:
     """Yield the rows of some row groups, in order, without empty batches. Raises DataFileError."""
     for start, batch in _batches(file, path, columns, groups, use_threads=use_threads):
-        rows = RawRows(np.arange(start, start + len(batch)), batch)
-        kept = selection.kept(start, len(batch))
-        if kept is not None:
-            rows = rows.only(kept)
-        if len(rows.index):
+        rows = RawRows(batch, start)
+        mask = selection.mask(start, len(batch))
+        if mask is not None:
+            rows = rows.only(mask)
+        if len(rows):
             yield rows
 
 
@@ -147,6 +158,10 @@ def shared(metadata: pq.FileMetaData, wanted: Sequence[int], share: tuple[int, i
 
 def runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[list[int], int]]:
     """Yield runs of adjacent row groups to fetch together, each with the position of its first row."""
+    if metadata.num_row_groups == 1:
+        if len(wanted):
+            yield [0], 0
+        return
     run: list[int] = []
     size = start = position = 0
     chosen = set(wanted)

@@ -142,13 +142,15 @@ class _Scan:
             yield from self.read_file(prepared, selection)
 
     def read_file(self, prepared: Prepared, selection: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one file."""
+        """Return an iterator of the rows of one file."""
         task, constants = prepared
-        yield from self._reader.read(task, constants, selection)
+        return self._reader.read(task, constants, selection)
 
     def selections(self, tasks: Sequence[ScanTask]) -> list[RowSelection]:
         """Return the rows to read of some files, by their deletion vectors."""
         with_vector = [i for i, task in enumerate(tasks) if task.deletion_vector is not None]
+        if not with_vector:
+            return [RowSelection()] * len(tasks)
         vectors = read_deletion_vectors(
             self._store_for,
             self._context.table_location,

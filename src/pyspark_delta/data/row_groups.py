@@ -38,6 +38,11 @@ class RowGroupFilter:
             parts = Rewriter(known).rewrite(conjuncts(residual))
             self._condition = all_of(*(part for part in parts if part is not None))
 
+    @property
+    def can_skip(self) -> bool:
+        """True if there is a condition on the statistics."""
+        return self._condition is not None
+
     def groups(self, metadata: pq.FileMetaData, columns: Iterable[tuple[str, Column | None]]) -> Sequence[int]:
         """Return the row groups to read. `columns` are the top-level columns of the predicate, as the file has them."""
         every = range(metadata.num_row_groups)

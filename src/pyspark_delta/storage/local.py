@@ -90,9 +90,11 @@ class LocalStore:
                 yield _status(path, found)
 
     def open_input(self, path: str) -> Any:
-        self.status(path)
-        with _translated("read", path):
+        try:
             return pa.OSFile(path, "rb")
+        except OSError as error:
+            self.status(path)  # its error tells directories and missing files apart
+            raise _translate("read", path, error) from error
 
     def open_output(self, path: str) -> LocalOutput:
         return LocalOutput(path)
