@@ -13,16 +13,30 @@ from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors, sqlglot_tok
 if TYPE_CHECKING:
     from sqlglot.tokens import Token  # type: ignore[attr-defined, unused-ignore]
 
+_OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
+
 
 @cache
 def _dialect() -> sqlglot.Dialect:
     return sqlglot.Dialect.get_or_raise("spark")
 
 
+@cache
+def _parser() -> type[Any]:
+    """Return Spark's parser of the SQL library, with functions by their names in Spark.
+
+    The library turns functions into classes of its own, which differ between releases and merge what Spark separates.
+    Only functions whose arguments have words between them keep their classes.
+    """
+    inherited = _dialect().parser_class
+    parsers = {name: read for name, read in inherited.FUNCTION_PARSERS.items() if name in _OWN_SYNTAX}
+    return type("Parser", (inherited,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers})
+
+
 def parse(text: str) -> exp.Expression:
     """Return the syntax tree of one condition. Raises InvalidPredicateError, with the position if there is one."""
     try:
-        statements = _dialect().parser().parse(_as_spark(_dialect().tokenize(text), text), text)
+        statements = _parser()(dialect=_dialect()).parse(_as_spark(_dialect().tokenize(text), text), text)
     except sqlglot_errors.SqlglotError as error:
         raise _syntax_error(text, error) from None
     except NotExactError as error:

@@ -19,9 +19,9 @@ from pyspark_delta.errors import ComputationError, InvalidOperationError
 from pyspark_delta.expressions.evaluate import compute, evaluate
 from pyspark_delta.expressions.exact import exact_condition, exact_value, names_of_table
 from pyspark_delta.expressions.literals import is_utc, zone_of
+from pyspark_delta.expressions.operators import function_name
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.tree import Expression, Literal
-from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import Cast, cast_of, matched_members
@@ -140,9 +140,9 @@ def default_value(column: ComputedColumn, field: StructField, zone: str, now: da
     Functions of the current time have the value of `now` for the whole write.
     """
     node, none = parse(column.expression), StructType(())
-    if isinstance(node, exp.CurrentTimestamp) and field.type == TIMESTAMP:
+    if function_name(node) in ("current_timestamp", "now") and field.type == TIMESTAMP:
         return Literal(now, TIMESTAMP)
-    if isinstance(node, exp.CurrentDate) and field.type == DATE:
+    if function_name(node) in ("current_date", "curdate") and field.type == DATE:
         return Literal(now.astimezone(zone_of(zone)).date(), DATE)
     return exact_value(column.expression, field.type, none, names_of_table(none, None), zone)
 
