@@ -249,7 +249,7 @@ KERNELS: dict[str, Kernel] = {
     "unix_date": lambda value: value.cast(pa.int32()),
     "date_from_unix_date": lambda value: value.cast(pa.date32()),
     "unix_seconds": _floored(1_000_000),
-    "unix_timestamp": _floored(1_000_000),
+    "unix_timestamp": lambda value: pc.divide(value.cast(pa.int64()), pa.scalar(1_000_000, pa.int64())),
     "unix_millis": _floored(1000),
     "unix_micros": _floored(1),
     "timestamp_seconds": _instant(1_000_000),

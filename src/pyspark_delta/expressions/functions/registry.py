@@ -41,7 +41,6 @@ ALIASES = {
     "char": "chr",
     "char_length": "length",
     "character_length": "length",
-    "charindex": "locate",
     "date_diff": "datediff",
     "dateadd": "date_add",
     "datepart": "date_part",

@@ -97,8 +97,8 @@ def _factorial(site: Site) -> Expression:
 
 
 FUNCTIONS = {
-    **dict.fromkeys(("floor",), Function(_whole, takes(1))),
-    **dict.fromkeys(("ceil",), Function(_whole, takes(1))),
+    "floor": Function(_whole, takes(1), is_total=False),
+    "ceil": Function(_whole, takes(1), is_total=False),
     "round": Function(_round, takes(1, 2)),
     "bround": Function(_round, takes(1, 2)),
     "rint": Function(_of_double, takes(1)),
@@ -126,18 +126,9 @@ def _to_whole(kernel: Kernel) -> Kernel:
             wide = pa.decimal128(min(value.type.precision + 1, MAX_DECIMAL_PRECISION), value.type.scale)
             precision = value.type.precision - value.type.scale + (value.type.scale > 0)
             return kernel(value.cast(wide)).cast(pa.decimal128(precision, 0))
-        return _to_long(kernel(value))
+        return kernel(value).cast(pa.int64())
 
     return by_array(whole)
-
-
-def _to_long(value: pa.Array) -> pa.Array:
-    """Convert as Java does: NaN is 0, and numbers out of range are the nearest long."""
-    numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False)
-    low, high = numbers <= -(2.0**63), numbers >= 2.0**63
-    inside = np.where(low | high | np.isnan(numbers), 0.0, numbers).astype(np.int64)
-    found = np.where(low, np.int64(-(2**63)), np.where(high, np.int64(2**63 - 1), inside))
-    return pa.array(found, mask=_nulls(value))
 
 
 def _nulls(value: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
@@ -157,7 +148,8 @@ def _rounder(mode: str) -> Kernel:
 
 
 def _sign(value: pa.Array) -> pa.Array:
-    return pa.array(np.sign(_numbers(value)) + 0.0 * _numbers(value).clip(-1, 1), mask=_nulls(value))
+    numbers = _numbers(value)
+    return pa.array(np.where(numbers == 0, numbers, np.sign(numbers)), mask=_nulls(value))
 
 
 def _numbers(value: pa.Array) -> np.ndarray:  # type: ignore[type-arg]

@@ -45,7 +45,11 @@ def _concat(site: Site) -> Expression:
 
 
 def _concat_with_separator(site: Site) -> Expression:
-    return site.call(*(site.typed(n, STRING) for n in range(len(site.arguments))), to=STRING)
+    separator, *parts = (site.typed(n, STRING) for n in range(len(site.arguments)))
+    known = [part for part in parts if not (isinstance(part, Literal) and part.value is None)]
+    if not known:
+        raise site.refusal("NULL alone")
+    return site.call(separator, *known, to=STRING)
 
 
 def substring(site: Site) -> Expression:
