@@ -176,5 +176,5 @@ def _timestamp(found: pa.Array, target: DataType) -> pa.Array:
     return pa.array(days * 86_400_000_000 + seconds * 1_000_000 + micros, mask=mask).cast(arrow)
 
 
-def _filled(value: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
+def _filled(value: pa.Array) -> np.ndarray:
     return np.asarray(value.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))

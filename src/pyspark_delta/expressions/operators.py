@@ -116,7 +116,7 @@ def is_negated(node: exp.Expression) -> bool:
     return bool(node.args.get("negate") or (isinstance(node, exp.Escape) and node.this.args.get("negate")))
 
 
-def function_name(node: exp.Expression) -> str:
+def function_name(node: exp.Expression | exp.Func) -> str:
     """Return the name, in lower case, of a function call; "" for another node."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()

@@ -59,7 +59,8 @@ def _zeroifnull(site: Site) -> Expression:
 
 def _equal_null(site: Site) -> Expression:
     common(site, site.arguments)
-    return coercion.compare("<=>", *site.arguments, site.zone)
+    left, right = site.arguments
+    return coercion.compare("<=>", left, right, site.zone)
 
 
 def _nanvl(site: Site) -> Expression:

@@ -147,12 +147,12 @@ FUNCTIONS = {
 _INSTANT = pa.timestamp("us", "UTC")
 
 
-def _days(value: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
+def _days(value: pa.Array) -> np.ndarray:
     """Return dates as days since 1970; nulls as 0."""
     return np.asarray(value.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def _as_dates(days: np.ndarray, *sources: pa.Array) -> pa.Array:  # type: ignore[type-arg]
+def _as_dates(days: np.ndarray, *sources: pa.Array) -> pa.Array:
     mask = np.logical_or.reduce([source.is_null().to_numpy(zero_copy_only=False) for source in sources])
     outside = ~mask & ((days < -(2**31)) | (days > 2**31 - 1))
     if outside.any():
@@ -167,7 +167,7 @@ def _adder(kernel: Callable[..., Values]) -> Kernel:
     return added
 
 
-def _plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:
     """Return the same day of another month, or its last day if it is shorter."""
     dates = days.astype("datetime64[D]")
     month = dates.astype("datetime64[M]")
@@ -175,7 +175,7 @@ def _plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:  # type: i
     target = month + months.astype("timedelta64[M]")
     first = target.astype("datetime64[D]").astype(np.int64)
     last = (target + 1).astype("datetime64[D]").astype(np.int64) - 1
-    return np.minimum(first + offset, last)
+    return np.asarray(np.minimum(first + offset, last))
 
 
 def _add_months(value: pa.Array, months: pa.Array) -> pa.Array:

@@ -31,7 +31,7 @@ def _bin(site: Site) -> Expression:
 FUNCTIONS = {"hex": Function(_hex, takes(1)), "bin": Function(_bin, takes(1))}
 
 
-def _text(octets: np.ndarray, offsets: np.ndarray, source: pa.Array) -> pa.Array:  # type: ignore[type-arg]
+def _text(octets: np.ndarray, offsets: np.ndarray, source: pa.Array) -> pa.Array:
     if offsets[-1] > 2**31 - 1:
         raise pa.ArrowInvalid("the texts of one batch are larger than 2 GB")
     buffers = [pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(octets))]

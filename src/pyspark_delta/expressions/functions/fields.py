@@ -102,7 +102,18 @@ def _truncated_date(site: Site) -> Expression:
     return Call("date_trunc", (Literal(unit, STRING), operand), DATE)
 
 
-_NAMES = ("year", "quarter", "month", "day", "hour", "minute", "second", "dayofweek", "weekday", "dayofyear")
+_NAMES: tuple[str, ...] = (
+    "year",
+    "quarter",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "dayofweek",
+    "weekday",
+    "dayofyear",
+)
 _NAMES += ("weekofyear", "monthname", "dayname")
 FUNCTIONS = {
     **dict.fromkeys(_NAMES, Function(_field, takes(1))),

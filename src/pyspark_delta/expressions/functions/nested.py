@@ -120,7 +120,7 @@ FUNCTIONS = {
 
 
 # ------------------------------------------------------------------------------------------------------- computing
-def _ends(value: pa.Array) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _ends(value: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return where the elements of each row begin and end; a null row has none."""
     offsets = np.frombuffer(value.buffers()[1], np.int32, len(value) + 1, value.offset * 4).astype(np.int64)
     starts, ends = offsets[:-1], offsets[1:]
@@ -137,7 +137,7 @@ def _sizes(value: pa.Array) -> pa.Array:
     return pa.array((ends - starts).astype(np.int32), mask=value.is_null().to_numpy(zero_copy_only=False))
 
 
-def _taken(value: pa.Array, places: np.ndarray, missing: np.ndarray) -> pa.Array:  # type: ignore[type-arg]
+def _taken(value: pa.Array, places: np.ndarray, missing: np.ndarray) -> pa.Array:
     return _elements(value).take(pa.array(np.where(missing, 0, places), pa.int64(), mask=missing))
 
 
@@ -160,12 +160,12 @@ def _indexer(*, first: int, fails: bool) -> Kernel:
     return by_array(element)
 
 
-def _matches(elements: pa.Array, key: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
+def _matches(elements: pa.Array, key: pa.Array) -> np.ndarray:
     same = pc.equal(elements, key[0]) if len(elements) else pa.array([], pa.bool_())
     return np.asarray(pc.fill_null(same, False).to_numpy(zero_copy_only=False))
 
 
-def _first_match(value: pa.Array, elements: pa.Array, key: pa.Array) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _first_match(value: pa.Array, elements: pa.Array, key: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the absolute place of the first equal element of each row, and whether there is one."""
     starts, ends = _ends(value)
     places = np.concatenate((np.flatnonzero(_matches(elements, key)), [len(elements)]))

@@ -131,8 +131,8 @@ def _to_whole(kernel: Kernel) -> Kernel:
     return by_array(whole)
 
 
-def _nulls(value: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
-    return value.is_null().to_numpy(zero_copy_only=False)
+def _nulls(value: pa.Array) -> np.ndarray:
+    return np.asarray(value.is_null().to_numpy(zero_copy_only=False))
 
 
 def _rounder(mode: str) -> Kernel:
@@ -152,7 +152,7 @@ def _sign(value: pa.Array) -> pa.Array:
     return pa.array(np.where(numbers == 0, numbers, np.sign(numbers)), mask=_nulls(value))
 
 
-def _numbers(value: pa.Array) -> np.ndarray:  # type: ignore[type-arg]
+def _numbers(value: pa.Array) -> np.ndarray:
     return np.asarray(value.fill_null(0).to_numpy(zero_copy_only=False))
 
 

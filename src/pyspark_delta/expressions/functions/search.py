@@ -137,7 +137,7 @@ def _bits(value: Values) -> Values:
     return pc.multiply(pc.binary_length(value), pa.scalar(8, pa.int32()))
 
 
-def _buffers(value: pa.Array) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _buffers(value: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets of strings and all their bytes."""
     _, offsets, octets = value.buffers()
     ends = np.frombuffer(offsets, np.int32, len(value) + 1, value.offset * 4)

@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.functions.signature import Function, Kernel, Site, by_array, failed, takes
-from pyspark_delta.expressions.literals import InvalidOptionError, NotExactError, is_utc, zone_of
+from pyspark_delta.expressions.literals import NotExactError, is_utc, zone_of
 from pyspark_delta.expressions.tree import Call, Expression, Literal, type_of
 from pyspark_delta.schema.types import STRING, TIMESTAMP
 
