@@ -75,7 +75,8 @@ def inexact_reason(
     except NotExactError as error:
         return str(error)
     except InvalidPredicateError as error:
-        return error.message.removesuffix(".")
+        cause = error.__context__  # without the condition, which the caller names
+        return str(cause) if isinstance(cause, NotExactError) else error.message.removesuffix(".")
     return ""
 
 

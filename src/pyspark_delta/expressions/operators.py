@@ -6,23 +6,56 @@ from functools import cache
 
 from pyspark_delta.expressions.literals import NotExactError
 from pyspark_delta.lazy_sqlglot import exp
+from pyspark_delta.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
 
 _TRIMS = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
-CASTS = {
-    "bigint": "BIGINT",
-    "binary": "BINARY",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "double": "DOUBLE",
-    "float": "FLOAT",
-    "int": "INT",
-    "smallint": "SMALLINT",
-    "string": "TEXT",
-    "timestamp": "TIMESTAMP",
-    "tinyint": "TINYINT",
+_TYPES = {
+    "TINYINT": BYTE,
+    "SMALLINT": SHORT,
+    "INT": INTEGER,
+    "BIGINT": LONG,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "TEXT": STRING,
+    "BINARY": BINARY,
+    "VARBINARY": BINARY,
+    "BOOLEAN": BOOLEAN,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
 }
-"""Functions that are casts, with the type as the SQL library calls it."""
+CASTS: dict[str, DataType] = {
+    "bigint": LONG,
+    "binary": BINARY,
+    "boolean": BOOLEAN,
+    "date": DATE,
+    "double": DOUBLE,
+    "float": FLOAT,
+    "int": INTEGER,
+    "smallint": SHORT,
+    "string": STRING,
+    "timestamp": TIMESTAMP,
+    "tinyint": BYTE,
+}
+"""Functions that are casts."""
 
 
 @cache
@@ -159,3 +192,14 @@ def _require_grouping(node: exp.Expression) -> None:
         mixes_text = (isinstance(node, exp.DPipe) and is_sum) or (isinstance(node, _sums()) and is_text)
         if mixes_bits or mixes_text or (isinstance(node, _tests()) and isinstance(part, (*_comparisons(), *_tests()))):
             raise NotExactError("its operators need brackets")
+
+
+def data_type_of(node: exp.Expression) -> DataType:
+    """Return the type that a cast names. Raises NotExactError for one that is not supported."""
+    name = str(getattr(node.this, "value", node.this))
+    if name == "DECIMAL":
+        sizes = [int(str(parameter.this.this)) for parameter in node.expressions] or [10, 0]
+        return DecimalType(sizes[0], sizes[1] if len(sizes) > 1 else 0)
+    if name not in _TYPES or node.expressions or node.args.get("nested"):
+        raise NotExactError(f"the type {node.sql(dialect='spark')} is not supported")
+    return _TYPES[name]

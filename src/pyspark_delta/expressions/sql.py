@@ -20,7 +20,7 @@ from pyspark_delta.expressions.functions.registry import bind_call
 from pyspark_delta.expressions.functions.signature import Site
 from pyspark_delta.expressions.literals import NotExactError, number_literal, zone_of
 from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded, suggestion
-from pyspark_delta.expressions.operators import CASTS, call_of, is_negated, require_grouping
+from pyspark_delta.expressions.operators import CASTS, call_of, data_type_of, is_negated, require_grouping
 from pyspark_delta.expressions.syntax import parse, short
 from pyspark_delta.expressions.text import columns_of, is_plain
 from pyspark_delta.expressions.tree import (
@@ -40,19 +40,11 @@ from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
-    BYTE,
-    DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
     DataType,
-    DecimalType,
     StructField,
     StructType,
 )
@@ -69,25 +61,6 @@ def _comparisons() -> dict[type[exp.Expression], str]:
         exp.GTE: ">=",
         exp.NullSafeEQ: "<=>",
     }
-
-
-_TYPES = {
-    "TINYINT": BYTE,
-    "SMALLINT": SHORT,
-    "INT": INTEGER,
-    "BIGINT": LONG,
-    "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE,
-    "TEXT": STRING,
-    "BINARY": BINARY,
-    "VARBINARY": BINARY,
-    "BOOLEAN": BOOLEAN,
-    "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMPTZ": TIMESTAMP,
-    "TIMESTAMPLTZ": TIMESTAMP,
-    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
-}
 
 
 def parse_predicate(
@@ -169,7 +142,7 @@ class Binder:
             raise NotExactError(f"Arrow does not compute {_sql(node)} exactly as Spark does")
         name, arguments = found
         if name in CASTS and len(arguments) == 1:
-            return self.converted(arguments[0], _TYPES[CASTS[name]])
+            return self.converted(arguments[0], CASTS[name])
         if name in ("add", "subtract") and isinstance(arguments[1], exp.Interval):
             return self.moved(name, arguments[0], arguments[1])
         bind = self.value if name in ("isnull", "isnotnull") else self.ordered
@@ -280,7 +253,7 @@ class Binder:
         return _one_of(operand, literals, self.zone)
 
     def cast(self, node: exp.Expression) -> Expression:
-        target = _data_type(node.args["to"])
+        target = data_type_of(node.args["to"])
         bound = self.converted(node.this, target)
         is_safe = not isinstance(bound, Cast) or coercion.can_cast(type_of(bound.operand), target, UTC)
         if node.args.get("safe") and not is_safe:
@@ -298,7 +271,7 @@ class Binder:
             number = inner.this
             negated = exp.Literal(this=f"-{number.this}", is_string=number.is_string)
             if number.is_string or "-" not in str(number.this):
-                target = _data_type(inner.args["to"])
+                target = data_type_of(inner.args["to"])
                 negated.set("is_string", number.is_string or target in (FLOAT, DOUBLE))  # -0.0D keeps its sign
                 return coercion.cast(self.literal(negated), target, self.zone)
         return self.negative(inner)
@@ -386,16 +359,6 @@ def _identifiers(node: exp.Expression) -> list[exp.Identifier]:
     if isinstance(node, exp.Column) and all(isinstance(part, exp.Identifier) for part in node.parts):
         return [cast(exp.Identifier, part) for part in node.parts]
     raise NotExactError(f"'{_sql(node)}' is not a column name")
-
-
-def _data_type(node: exp.Expression) -> DataType:
-    name = str(getattr(node.this, "value", node.this))
-    if name == "DECIMAL":
-        sizes = [int(str(parameter.this.this)) for parameter in node.expressions] or [10, 0]
-        return DecimalType(sizes[0], sizes[1] if len(sizes) > 1 else 0)
-    if name not in _TYPES or node.expressions or node.args.get("nested"):
-        raise NotExactError(f"the type {_sql(node)} is not supported")
-    return _TYPES[name]
 
 
 def _sql(node: exp.Expression) -> str:

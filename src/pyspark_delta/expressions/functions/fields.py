@@ -102,21 +102,20 @@ def _truncated_date(site: Site) -> Expression:
     return Call("date_trunc", (Literal(unit, STRING), operand), DATE)
 
 
-_NAMES: tuple[str, ...] = (
+_OF_DAYS = (
     "year",
     "quarter",
     "month",
     "day",
-    "hour",
-    "minute",
-    "second",
     "dayofweek",
     "weekday",
     "dayofyear",
+    "weekofyear",
+    "monthname",
+    "dayname",
 )
-_NAMES += ("weekofyear", "monthname", "dayname")
 FUNCTIONS = {
-    **dict.fromkeys(_NAMES, Function(_field, takes(1))),
+    **dict.fromkeys((*_OF_DAYS, *_TIME_FIELDS, "monthname", "dayname"), Function(_field, takes(1))),
     "date_part": Function(_extracted, takes(2)),
     "date_trunc": Function(_truncated_time, takes(2)),
     "trunc": Function(_truncated_date, takes(2)),
