@@ -371,6 +371,7 @@ CASES: dict[str, list[str]] = {
         name: [f"{name}({column})" for column in ("dt", "ts", "ntz")]
         for name in ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear")
     },
+    "day": ["dayofmonth(dt)", "day(dt)", "day(ts)", "day(ntz)"],
     "monthname": ["monthname(dt)", "monthname(ts)"],
     "dayname": ["dayname(dt)", "dayname(ts)"],
     "hour": ["hour(ts)", "hour(ntz)"],
