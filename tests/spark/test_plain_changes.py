@@ -328,5 +328,9 @@ def test_a_statement_says_which_engine_ran(
 
 
 def test_a_plan_says_why_arrow_does_not_run(delta_spark: SparkSession, tmp_path: Path) -> None:
-    plan = make(delta_spark, tmp_path, VECTORS).delete("sqrt(id) = 2", plan=True)
-    assert (plan.engine, plan.engine_reason) == ("Spark", "Arrow: the condition is not one that Arrow computes exactly")
+    plan = make(delta_spark, tmp_path, VECTORS).delete("cbrt(id) = 2", plan=True)
+    reason = (
+        "Arrow: the condition is not one that Arrow computes exactly: Arrow does not compute cbrt(...) exactly as Spark"
+    )
+    assert plan.engine == "Spark"
+    assert plan.engine_reason.startswith(reason)

@@ -7,7 +7,7 @@ A column compared with a constant of another type becomes a comparison in the co
 from __future__ import annotations
 
 import math
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 
 from pyspark_delta.expressions.literals import (
@@ -152,13 +152,14 @@ def common_type(left: DataType, right: DataType) -> DataType:
     if _is_number(left) and _is_number(right):
         if FLOAT in (left, right) or DOUBLE in (left, right):
             return DOUBLE
-        return _wider_decimal(_as_decimal(left), _as_decimal(right))
+        return _wider_decimal(as_decimal(left), as_decimal(right))
     if left in _TIMES and right in _TIMES:
         return max(left, right, key=_TIMES.index)
     raise NotExactError(f"comparing {left} with {right} is not supported")
 
 
-def _as_decimal(data_type: DataType) -> DecimalType:
+def as_decimal(data_type: DataType) -> DecimalType:
+    """Return the narrowest decimal type that holds all values of an exact number type."""
     if isinstance(data_type, DecimalType):
         return data_type
     return DecimalType(_INTEGRAL_DIGITS[INTEGRAL_BITS[data_type]], 0)
@@ -259,7 +260,7 @@ def cast(operand: Expression, target: DataType, zone: tzinfo) -> Expression:
     if source == target:
         return operand
     if not can_cast(source, target, zone):
-        raise NotExactError(f"CAST from {source} to {target} is not evaluated outside Spark")
+        raise NotExactError(f"Arrow does not compute CAST from {source} to {target} exactly as Spark does")
     return Cast(operand, target)
 
 
@@ -284,7 +285,9 @@ def can_cast(source: DataType, target: DataType, zone: tzinfo) -> bool:
 
 
 def is_monotone_cast(source: DataType, target: DataType) -> bool:
-    """True if a cast that `can_cast` allows keeps the order of values (never swaps two)."""
+    """True if a cast keeps every value, and the order of values (never swaps two)."""
+    if not can_cast(source, target, UTC):
+        return False
     return target != STRING and isinstance(target, PrimitiveType | DecimalType) and is_comparable(source)
 
 

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.errors import ComputationError, InvalidPredicateError
-from pyspark_delta.expressions.calls import call
+from pyspark_delta.expressions.cast_kernels import cast_values
+from pyspark_delta.expressions.comparisons import compare
+from pyspark_delta.expressions.functions.registry import compute_call
 from pyspark_delta.expressions.text import columns_of, to_sql
 from pyspark_delta.expressions.tree import (
     And,
@@ -34,27 +36,14 @@ from pyspark_delta.expressions.tree import (
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import (
     BOOLEAN,
-    DATE,
     DOUBLE,
     FLOAT,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
-    DataType,
-    DecimalType,
 )
 
 _Data: TypeAlias = pa.RecordBatch | pa.Table | pa.StructArray
 _Value: TypeAlias = Any  # pa.Array | pa.Scalar
 _UNKNOWN = pa.nulls(1, pa.bool_())[0]  # pa.scalar would import pandas
-_KERNELS = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
 
 
 def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
@@ -102,7 +91,10 @@ def _by_distinct_value(expression: Expression, data: Any) -> pa.BooleanArray | N
         return None
     # An additional null row stands for the rows without a value.
     distinct = pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])
-    outcomes = evaluate(expression, pa.RecordBatch.from_arrays([distinct], names=[columns[0].path[0]]))
+    try:
+        outcomes = evaluate(expression, pa.RecordBatch.from_arrays([distinct], names=[columns[0].path[0]]))
+    except ComputationError:
+        return None  # perhaps for a value that no row has
     indices = pc.fill_null(encoded.indices, pa.scalar(len(distinct) - 1).cast(encoded.indices.type, safe=True))
     return outcomes.take(indices)
 
@@ -122,7 +114,7 @@ def _evaluate(expression: Expression, data: Any) -> _Value:
         case Literal(value, data_type):
             return pa.scalar(value, to_arrow(data_type))
         case Comparison(op, left, right):
-            return _compare(op, _evaluate(left, data), _evaluate(right, data), type_of(left))
+            return compare(op, _evaluate(left, data), _evaluate(right, data))
         case And(operands):
             return _fold(pc.and_kleene, operands, data)
         case Or(operands):
@@ -136,9 +128,9 @@ def _evaluate(expression: Expression, data: Any) -> _Value:
         case StartsWith(operand, prefix):
             return pc.starts_with(_evaluate(operand, data), pattern=prefix)
         case Cast(operand, target):
-            return _cast(_evaluate(operand, data), type_of(operand), target)
+            return cast_values(_evaluate(operand, data), type_of(operand), target)
         case Call(name, arguments):
-            return call(name, [_evaluate(argument, data) for argument in arguments])
+            return _call(name, arguments, data)
         case Opaque():
             return _UNKNOWN
         case _:
@@ -146,10 +138,57 @@ def _evaluate(expression: Expression, data: Any) -> _Value:
 
 
 def _fold(kernel: Any, operands: tuple[Expression, ...], data: Any) -> _Value:
+    """Combine conditions from left to right.
+
+    As in Spark, a condition that fails matters only for rows that the conditions before it do not decide.
+    """
     result = _condition(operands[0], data)
     for operand in operands[1:]:
-        result = kernel(result, _condition(operand, data))
+        try:
+            found = _condition(operand, data)
+        except (pa.ArrowInvalid, ComputationError):
+            decided = pc.fill_null(result if kernel is pc.or_kleene else pc.invert(result), False)
+            found = _on_rows(operand, data, pc.invert(decided))
+        result = kernel(result, found)
     return result
+
+
+def _call(name: str, arguments: tuple[Expression, ...], data: Any) -> _Value:
+    try:
+        return compute_call(name, [_evaluate(argument, data) for argument in arguments])
+    except (pa.ArrowInvalid, ComputationError):
+        if name not in ("case", "coalesce"):
+            raise
+    return compute_call(name, _lazily(name, arguments, data))
+
+
+def _lazily(name: str, arguments: tuple[Expression, ...], data: Any) -> list[_Value]:
+    """Return the arguments of a choice, each computed for the rows alone that need it; null for the others."""
+    count = data.num_rows if isinstance(data, pa.RecordBatch) else len(data)
+    open_rows = pa.repeat(pa.scalar(True), count)
+    found: list[_Value] = []
+    for at, argument in enumerate(arguments):
+        is_test = name == "case" and at % 2 == 0 and at < len(arguments) - 1
+        is_value = name == "case" and at % 2 == 1
+        rows = pc.and_(open_rows, pc.fill_null(found[-1], False)) if is_value else open_rows
+        value = _on_rows(argument, data, rows)
+        found.append(_boolean(value) if is_test else value)
+        if is_value:
+            open_rows = pc.and_not(open_rows, rows)
+        elif name == "coalesce":
+            open_rows = pc.and_(open_rows, pc.is_null(value))
+    return found
+
+
+def _on_rows(expression: Expression, data: Any, rows: pa.BooleanArray) -> pa.Array:
+    """Return the values of an expression for some rows; null for the others."""
+    if isinstance(rows, pa.Scalar):
+        rows = pa.repeat(rows, data.num_rows if isinstance(data, pa.RecordBatch) else len(data))
+    value = _evaluate(expression, data.filter(rows))
+    if isinstance(value, pa.Scalar):
+        value = pa.repeat(value, pc.sum(rows).as_py() or 0)
+    places = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), 1)
+    return value.take(pc.if_else(rows, places, pa.scalar(None, pa.int64())))
 
 
 def _boolean(value: _Value) -> _Value:
@@ -197,34 +236,6 @@ def _child(data: Any, name: str) -> pa.Array | None:
     return None if index < 0 else data.column(index)
 
 
-# ------------------------------------------------------------------------------------------------ comparisons
-def _compare(op: str, left: _Value, right: _Value, data_type: DataType) -> _Value:
-    if op == "<=>":
-        equal = pc.fill_null(_boolean(_compare("=", left, right, data_type)), False)
-        return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
-    if data_type in (FLOAT, DOUBLE):
-        return _compare_floats(op, left, right)
-    return _KERNELS[op](left, right)
-
-
-def _compare_floats(op: str, left: _Value, right: _Value) -> _Value:
-    """Compare in a total order, NaN above everything: `>` and `>=` negate `<=` and `<`, which are false for NaN."""
-    if isinstance(right, pa.Scalar) and right.is_valid and not math.isnan(right.as_py()):
-        if op == ">":
-            return pc.invert(pc.less_equal(left, right))
-        return pc.invert(pc.less(left, right)) if op == ">=" else _KERNELS[op](left, right)
-    match op:
-        case "=":
-            return pc.or_(pc.equal(left, right), pc.and_(pc.is_nan(left), pc.is_nan(right)))
-        case "<":
-            return pc.or_(pc.less(left, right), pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
-        case ">":
-            return _compare_floats("<", right, left)
-        case "<>" | ">=" | "<=":
-            return pc.invert(_compare_floats({"<>": "=", ">=": "<", "<=": ">"}[op], left, right))
-    raise AssertionError(op)
-
-
 def _is_in(expression: In, data: Any) -> _Value:
     operand, data_type = _evaluate(expression.operand, data), type_of(expression.operand)
     values = [value.value for value in expression.values]
@@ -239,13 +250,3 @@ def _is_in(expression: In, data: Any) -> _Value:
     if len(known) < len(values):
         found = pc.if_else(found, True, _UNKNOWN)  # it may equal the NULL
     return pc.if_else(pc.is_null(operand), _UNKNOWN, found)
-
-
-def _cast(value: _Value, source: DataType, target: DataType) -> _Value:
-    arrow = to_arrow(target)
-    if isinstance(source, DecimalType) and target == DOUBLE:
-        # Converted through a string: correctly rounded, as in Java; Arrow's own conversion can be off by a bit.
-        return value.cast(pa.string()).cast(arrow)
-    if source in (TIMESTAMP, TIMESTAMP_NTZ) and target == DATE:
-        return pc.floor_temporal(value, unit="day").cast(pa.timestamp("us")).cast(arrow)
-    return value.cast(arrow, safe=target != DOUBLE)  # a long beyond 2^53 is rounded, as in Spark

@@ -11,12 +11,13 @@ from typing import TypeAlias
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
+from pyspark_delta.expressions.functions.registry import is_portable
 from pyspark_delta.expressions.literals import INTEGRAL_BITS, NotExactError, zone_of
 from pyspark_delta.expressions.name_resolution import find_fields
 from pyspark_delta.expressions.sql import Binder
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import parts_of
-from pyspark_delta.expressions.tree import Cast, Expression, Literal, type_of
+from pyspark_delta.expressions.tree import Call, Cast, Expression, Literal, type_of
 from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import (
     BOOLEAN,
@@ -39,8 +40,7 @@ Names: TypeAlias = Callable[[Sequence[str]], "tuple[StructField, ...] | None"]
 def exact_condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression | None:
     """Return a condition, from text or parsed, bound to a schema; None if only Spark can evaluate a part of it."""
     try:
-        node = parse(text) if isinstance(text, str) else text
-        return _session_independent(_Binder(str(text), schema, names, time_zone).condition(node))
+        return _condition(text, schema, names, time_zone)
     except (InvalidPredicateError, NotExactError):
         return None
 
@@ -51,14 +51,47 @@ def exact_value(text: str, data_type: DataType, schema: StructType, names: Names
     An integer may be stored as a narrower type; the computation fails for a row with a value that does not fit.
     """
     try:
-        found = _session_independent(_Binder(text, schema, names, time_zone).value(parse(text)))
-        if found is None or is_same_type(type_of(found), data_type):
-            return found
-        if not isinstance(found, Literal) and {type_of(found), data_type} <= INTEGRAL_BITS.keys():
-            return Cast(found, data_type)
-        return coercion.cast(found, data_type, zone_of(time_zone))
+        return _value(text, data_type, schema, names, time_zone)
     except (InvalidPredicateError, NotExactError):
         return None
+
+
+def inexact_reason(
+    text: str | exp.Expression,
+    schema: StructType,
+    names: Names,
+    time_zone: str,
+    data_type: DataType | None = None,
+) -> str:
+    """Return why Arrow does not compute a condition, or a value of a type, exactly; "" if it does.
+
+    The reason is a part of a sentence, such as "Arrow does not compute soundex(...) exactly as Spark does; ...".
+    """
+    try:
+        if data_type is None:
+            _condition(text, schema, names, time_zone)
+        else:
+            _value(str(text), data_type, schema, names, time_zone)
+    except NotExactError as error:
+        return str(error)
+    except InvalidPredicateError as error:
+        cause = error.__context__  # without the condition, which the caller names
+        return str(cause) if isinstance(cause, NotExactError) else error.message.removesuffix(".")
+    return ""
+
+
+def _condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression:
+    node = parse(text) if isinstance(text, str) else text
+    return _session_independent(_Binder(str(text), schema, names, time_zone).condition(node))
+
+
+def _value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression:
+    found = _session_independent(_Binder(text, schema, names, time_zone).value(parse(text)))
+    if is_same_type(type_of(found), data_type):
+        return found
+    if not isinstance(found, Literal) and {type_of(found), data_type} <= INTEGRAL_BITS.keys():
+        return Cast(found, data_type)
+    return coercion.cast(found, data_type, zone_of(time_zone))
 
 
 def names_of_table(schema: StructType, alias: str | None) -> Names:
@@ -73,10 +106,14 @@ def names_of_table(schema: StructType, alias: str | None) -> Names:
     return names
 
 
-def _session_independent(expression: Expression) -> Expression | None:
-    """Return the expression if its meaning is independent of the session: ANSI decides what FLOAT widens to."""
-    casts = (part for part in parts_of(expression) if isinstance(part, Cast))
-    return None if any(type_of(cast.operand) == FLOAT for cast in casts) else expression
+def _session_independent(expression: Expression) -> Expression:
+    """Return the expression. Raises NotExactError if settings of a session change its meaning."""
+    for part in parts_of(expression):
+        if isinstance(part, Cast) and type_of(part.operand) == FLOAT:
+            raise NotExactError("the type that a FLOAT is converted to depends on the session")
+        if isinstance(part, Call) and not is_portable(part.name):
+            raise NotExactError(f"the result of {part.name}(...) for NULL depends on the session; array_size works")
+    return expression
 
 
 class _Binder(Binder):

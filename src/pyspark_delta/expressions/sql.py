@@ -6,22 +6,26 @@ pushes down (Catalyst's `Expression.sql`), in which such a part becomes `Opaque`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from functools import cache
 from typing import Literal as OneOf
 from typing import TypeAlias, cast
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
-from pyspark_delta.expressions.functions import bind_function
+from pyspark_delta.expressions.casts import cast_as_asked
+from pyspark_delta.expressions.functions.dates import add_interval, interval_of
+from pyspark_delta.expressions.functions.registry import bind_call
+from pyspark_delta.expressions.functions.signature import Site
 from pyspark_delta.expressions.literals import NotExactError, number_literal, zone_of
 from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded, suggestion
+from pyspark_delta.expressions.operators import CASTS, call_of, data_type_of, is_negated, require_grouping
 from pyspark_delta.expressions.syntax import parse, short
 from pyspark_delta.expressions.text import columns_of, is_plain
 from pyspark_delta.expressions.tree import (
     And,
+    Cast,
     Comparison,
     Expression,
     In,
@@ -30,26 +34,17 @@ from pyspark_delta.expressions.tree import (
     Not,
     Opaque,
     Or,
-    StartsWith,
     type_of,
 )
 from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
-    BYTE,
-    DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
     DataType,
-    DecimalType,
     StructField,
     StructType,
 )
@@ -66,25 +61,6 @@ def _comparisons() -> dict[type[exp.Expression], str]:
         exp.GTE: ">=",
         exp.NullSafeEQ: "<=>",
     }
-
-
-_TYPES = {
-    "TINYINT": BYTE,
-    "SMALLINT": SHORT,
-    "INT": INTEGER,
-    "BIGINT": LONG,
-    "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE,
-    "TEXT": STRING,
-    "BINARY": BINARY,
-    "VARBINARY": BINARY,
-    "BOOLEAN": BOOLEAN,
-    "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMPTZ": TIMESTAMP,
-    "TIMESTAMPLTZ": TIMESTAMP,
-    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
-}
 
 
 def parse_predicate(
@@ -152,11 +128,40 @@ class Binder:
         """Return the bound expression. Raises NotExactError if it cannot be evaluated exactly here."""
         for kind, op in _comparisons().items():
             if type(node) is kind:
+                require_grouping(node)
                 return self.compare(op, node.this, node.expression)
         binder = _binders().get(type(node))
         if binder is not None:
             return binder(self, node)
-        return bind_function(node, self.value, self.zone, self.keep)
+        return self.call(node)
+
+    def call(self, node: exp.Expression) -> Expression:
+        """Bind a function, or an operator that stands for one."""
+        found = call_of(node)
+        if found is None:
+            raise NotExactError(f"Arrow does not compute {_sql(node)} exactly as Spark does")
+        name, arguments = found
+        if name in CASTS and len(arguments) == 1:
+            return self.converted(arguments[0], CASTS[name])
+        if name in ("add", "subtract") and isinstance(arguments[1], exp.Interval):
+            return self.moved(name, arguments[0], arguments[1])
+        bind = self.value if name in ("isnull", "isnotnull") else self.ordered
+        bound = bind_call(Site(name, tuple(bind(argument) for argument in arguments), self.zone, self.keep))
+        return Not(bound) if is_negated(node) else bound
+
+    def moved(self, name: str, moment: exp.Expression, interval: exp.Expression) -> Expression:
+        """Bind a date or timestamp plus or minus a constant interval."""
+        amount, sign = interval.this, 1 if name == "add" else -1
+        if isinstance(amount, exp.Neg):
+            amount, sign = amount.this, -sign
+        if self.keep or not isinstance(amount, exp.Literal) or not isinstance(interval.args.get("unit"), exp.Var):
+            raise NotExactError("an interval is added only if it is a constant of one unit, such as INTERVAL 3 DAY")
+        operand = self.value(moment)
+        found = interval_of(str(amount.this), str(interval.args["unit"].this))
+        return add_interval(operand, found, sign, Site("an interval", (operand,), self.zone))
+
+    def converted(self, node: exp.Expression, target: DataType) -> Expression:
+        return cast_as_asked(self.ordered(node), target, self.zone, keep=self.keep)
 
     def compare(self, op: str, left: exp.Expression, right: exp.Expression) -> Expression:
         return coercion.compare(op, self.ordered(left), self.ordered(right), self.zone)
@@ -247,35 +252,13 @@ class Binder:
             return In(operand, tuple(Literal(value.value, source) for value in literals))
         return _one_of(operand, literals, self.zone)
 
-    def like(self, node: exp.Expression) -> Expression:
-        """Bind `x LIKE 'prefix%'`; other patterns are not evaluated."""
-        operand, pattern = self.ordered(node.this), self.value(node.expression)
-        if type_of(operand) != STRING or not isinstance(pattern, Literal) or pattern.type != STRING:
-            raise NotExactError("LIKE needs a string column and a constant pattern")
-        text = pattern.value
-        if text is None:
-            return Literal(None, BOOLEAN)
-        if "\\" in text or "_" in text or "%" in text.rstrip("%"):
-            raise NotExactError("LIKE supports only patterns of the form 'prefix%'")
-        prefix = text.rstrip("%")
-        matched = StartsWith(operand, prefix) if text != prefix else Comparison("=", operand, pattern)
-        return Not(matched) if node.args.get("negate") else matched
-
-    def starts_with(self, node: exp.Expression) -> Expression:
-        operand, prefix = self.ordered(node.this), self.value(node.expression)
-        if type_of(operand) != STRING or not isinstance(prefix, Literal) or not isinstance(prefix.value, str):
-            raise NotExactError("startswith needs a string column and a constant prefix")
-        return StartsWith(operand, prefix.value)
-
-    def is_nan(self, node: exp.Expression) -> Expression:
-        """Bind `isnan(x)`: false if x is null."""
-        operand = self.value(node.this)
-        if type_of(operand) not in (FLOAT, DOUBLE):
-            raise NotExactError("isnan needs a float or double")
-        return Comparison("<=>", operand, Literal(math.nan, type_of(operand)))
-
     def cast(self, node: exp.Expression) -> Expression:
-        return coercion.cast(self.value(node.this), _data_type(node.args["to"]), self.zone)
+        target = data_type_of(node.args["to"])
+        bound = self.converted(node.this, target)
+        is_safe = not isinstance(bound, Cast) or coercion.can_cast(type_of(bound.operand), target, UTC)
+        if node.args.get("safe") and not is_safe:
+            raise NotExactError("Arrow does not compute TRY_CAST where a value may not fit; CAST works")
+        return bound
 
     def literal(self, node: exp.Expression) -> Expression:
         return Literal(str(node.this), STRING) if node.is_string else number_literal(str(node.this))
@@ -288,10 +271,13 @@ class Binder:
             number = inner.this
             negated = exp.Literal(this=f"-{number.this}", is_string=number.is_string)
             if number.is_string or "-" not in str(number.this):
-                target = _data_type(inner.args["to"])
+                target = data_type_of(inner.args["to"])
                 negated.set("is_string", number.is_string or target in (FLOAT, DOUBLE))  # -0.0D keeps its sign
                 return coercion.cast(self.literal(negated), target, self.zone)
-        return bind_function(node, self.value, self.zone, self.keep)
+        return self.negative(inner)
+
+    def negative(self, node: exp.Expression) -> Expression:
+        return bind_call(Site("negative", (self.ordered(node),), self.zone, self.keep))
 
     def hexadecimal(self, node: exp.Expression) -> Expression:
         digits = str(node.this)
@@ -301,14 +287,10 @@ class Binder:
             raise NotExactError(f"X'{digits}' is not a valid hexadecimal string") from None
 
     def anonymous(self, node: exp.Expression) -> Expression:
-        """Bind functions that the SQL library parses without a class of their own."""
-        name, arguments = str(node.this).lower(), node.expressions
-        if name in ("isnull", "isnotnull") and len(arguments) == 1:
-            test = IsNull(self.value(arguments[0]))
-            return test if name == "isnull" else Not(test)
-        if name == "negative" and len(arguments) == 1:
-            return self.minus(exp.Neg(this=arguments[0]))
-        return bind_function(node, self.value, self.zone, self.keep)
+        """Bind a function; `negative(5)` is a constant."""
+        if str(node.this).lower() == "negative" and len(node.expressions) == 1:
+            return self.minus(exp.Neg(this=node.expressions[0]))
+        return self.call(node)
 
 
 _Bind: TypeAlias = "Callable[[Binder, exp.Expression], Expression]"
@@ -328,8 +310,6 @@ def _binders() -> dict[type[exp.Expression], _Bind]:
         exp.NullSafeNEQ: Binder.distinct,
         exp.Is: Binder.test,
         exp.In: lambda binder, node: binder.membership(node),  # a lambda, so that subclasses can override it
-        exp.Like: Binder.like,
-        exp.StartsWith: Binder.starts_with,
         exp.Cast: Binder.cast,
         exp.TryCast: Binder.cast,
         exp.Literal: Binder.literal,
@@ -341,7 +321,6 @@ def _binders() -> dict[type[exp.Expression], _Bind]:
         getattr(exp, "Negative", exp.Neg): lambda binder, node: binder.minus(exp.Neg(this=node.this)),
         exp.HexString: Binder.hexadecimal,
         exp.Anonymous: Binder.anonymous,
-        exp.IsNan: Binder.is_nan,
     }
 
 
@@ -380,16 +359,6 @@ def _identifiers(node: exp.Expression) -> list[exp.Identifier]:
     if isinstance(node, exp.Column) and all(isinstance(part, exp.Identifier) for part in node.parts):
         return [cast(exp.Identifier, part) for part in node.parts]
     raise NotExactError(f"'{_sql(node)}' is not a column name")
-
-
-def _data_type(node: exp.Expression) -> DataType:
-    name = str(getattr(node.this, "value", node.this))
-    if name == "DECIMAL":
-        sizes = [int(str(parameter.this.this)) for parameter in node.expressions] or [10, 0]
-        return DecimalType(sizes[0], sizes[1] if len(sizes) > 1 else 0)
-    if name not in _TYPES or node.expressions or node.args.get("nested"):
-        raise NotExactError(f"the type {_sql(node)} is not supported")
-    return _TYPES[name]
 
 
 def _sql(node: exp.Expression) -> str:

@@ -13,10 +13,24 @@ from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors, sqlglot_tok
 if TYPE_CHECKING:
     from sqlglot.tokens import Token  # type: ignore[attr-defined, unused-ignore]
 
+_OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
+
 
 @cache
 def _dialect() -> sqlglot.Dialect:
     return sqlglot.Dialect.get_or_raise("spark")
+
+
+@cache
+def _parser() -> type[Any]:
+    """Return Spark's parser of the SQL library, with functions by their names in Spark.
+
+    The library turns functions into classes of its own, which differ between releases and merge what Spark separates.
+    Only functions whose arguments have words between them keep their classes.
+    """
+    inherited = _dialect().parser_class
+    parsers = {name: read for name, read in inherited.FUNCTION_PARSERS.items() if name in _OWN_SYNTAX}
+    return type("Parser", (inherited,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers})
 
 
 def parse(text: str) -> exp.Expression:
@@ -24,7 +38,7 @@ def parse(text: str) -> exp.Expression:
     if not isinstance(text, str):
         raise TypeError(f"A condition must be SQL text, found {type(text).__name__} {text!r}.")
     try:
-        statements = _dialect().parser().parse(_as_spark(_dialect().tokenize(text), text), text)
+        statements = _parser()(dialect=_dialect()).parse(_as_spark(_dialect().tokenize(text), text), text)
     except sqlglot_errors.SqlglotError as error:
         raise _syntax_error(text, error) from None
     except NotExactError as error:

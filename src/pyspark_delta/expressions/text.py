@@ -29,7 +29,8 @@ from pyspark_delta.schema.types import BYTE, DOUBLE, FLOAT, LONG, SHORT, TIMESTA
 
 _SUFFIXES: dict[DataType, str] = {BYTE: "Y", SHORT: "S", LONG: "L", DOUBLE: "D"}
 _SQL_TYPES = {"long": "BIGINT", "integer": "INT", "short": "SMALLINT", "byte": "TINYINT"}
-_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%"}
+_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%", "divide": "/", "div": "DIV"}
+_OPERATORS |= {"bit_and": "&", "bit_or": "|", "bit_xor": "^"}
 _PRECEDENCE_AND, _PRECEDENCE_OR = 2, 1
 
 
@@ -60,6 +61,14 @@ def to_sql(expression: Expression) -> str:
             return f"CAST({to_sql(operand)} AS {_sql_type(data_type)})"
         case Call(name, (left, right)) if name in _OPERATORS:
             return f"({to_sql(left)} {_OPERATORS[name]} {to_sql(right)})"
+        case Call("case", arguments):
+            return _case(arguments)
+        case Call("subscript" | "map_value", (collection, key)):
+            return f"{to_sql(collection)}[{to_sql(key)}]"
+        case Call("bit_not", (operand,)):
+            return f"~{_operand(operand)}"
+        case Call(("add_micros" | "add_interval_months") as name, (moment, Literal(count, _))):
+            return f"({to_sql(moment)} + INTERVAL {count} {'MICROSECOND' if name == 'add_micros' else 'MONTH'})"
         case Call(name, arguments):
             return f"{name}({', '.join(to_sql(a) for a in arguments)})"
         case Opaque(text):
@@ -96,6 +105,12 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     if not isinstance(expression, And):
         return (expression,)
     return tuple(inner for operand in expression.operands for inner in conjuncts(operand))
+
+
+def _case(arguments: tuple[Expression, ...]) -> str:
+    branches = zip(arguments[:-1:2], arguments[1::2], strict=True)
+    parts = [f"WHEN {to_sql(test)} THEN {to_sql(value)}" for test, value in branches]
+    return f"CASE {' '.join(parts)} ELSE {to_sql(arguments[-1])} END"
 
 
 def _wrapped(expression: Expression) -> str:

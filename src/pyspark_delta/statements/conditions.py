@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.name_resolution import find_fields, suggestion
+from pyspark_delta.expressions.operators import function_name
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import StructType
@@ -27,7 +28,7 @@ def check_deterministic(condition: Condition, statement: str) -> None:
     """Raise InvalidPredicateError for a function that is not deterministic. Columns are checked by name alone."""
     if isinstance(condition, str):
         try:
-            found = {_name(function) for function in parse(condition).find_all(exp.Func)} & _CHANGING
+            found = {function_name(function) for function in parse(condition).find_all(exp.Func)} & _CHANGING
         except InvalidPredicateError:
             return  # Spark reports what is wrong with it
     else:
@@ -50,10 +51,6 @@ def check_columns(condition: str, schema: StructType, alias: str | None) -> None
                 f"There is no column '{'.'.join(parts)}' in the table. {suggestion(parts, schema)}",
                 column=".".join(parts),
             )
-
-
-def _name(function: exp.Func) -> str:
-    return (function.name if isinstance(function, exp.Anonymous) else function.sql_name()).lower()
 
 
 def not_deterministic(condition: str, statement: str, what: str) -> InvalidPredicateError:

@@ -16,7 +16,7 @@ from pyspark_delta.data.reader import partition_text
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.engines.cost import DEFAULT, CostModel
 from pyspark_delta.engines.tasks import TaskRunner
-from pyspark_delta.expressions.exact import exact_condition, names_of_table
+from pyspark_delta.expressions.exact import exact_condition, inexact_reason, names_of_table
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.features import Feature, is_active
@@ -130,6 +130,11 @@ class Target:
         """Return a valid condition as Arrow computes it; None if Arrow does not compute it exactly."""
         schema = self.configuration.schema
         return exact_condition(condition, schema, names_of_table(schema, self.alias), self.time_zone)
+
+    def inexact_reason(self, condition: str) -> str:
+        """Return why Arrow does not compute a condition exactly."""
+        schema = self.configuration.schema
+        return inexact_reason(condition, schema, names_of_table(schema, self.alias), self.time_zone)
 
     def candidates(self, predicate: Expression | None) -> Candidates:
         """Return the files that may hold rows for which a condition is true; all files if it is None."""

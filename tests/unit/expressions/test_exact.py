@@ -52,6 +52,8 @@ def value(text: str, data_type: DataType) -> str | None:
         ("id % 10 = 7", "(id % 10L) = 7L"),
         ("T.ID > 5 AND t.st.x IS NULL", "id > 5L AND st.x IS NULL"),
         ("((t.id % CAST(10 AS BIGINT)) = 7L)", "(id % 10L) = 7L"),
+        ("id / 2 > 1", "(CAST(id AS DOUBLE) / 2.0D) > 1.0D"),
+        ("upper(name) = 'A'", "upper(name) = 'A'"),
         ("small + id > d", "CAST((CAST(small AS BIGINT) + id) AS DOUBLE) > d"),
         ("f > 1.5", "f > CAST('1.5' AS FLOAT)"),
         ("name LIKE 'a%' OR name IN ('b', NULL)", "startswith(name, 'a') OR name IN ('b', NULL)"),
@@ -66,9 +68,10 @@ def test_conditions_that_mean_the_same_in_every_session(text: str, bound: str) -
     [
         "f + 1 > 2",  # in doubles, or in floats without ANSI
         "f > d",
-        "id / 2 > 1",
+        "id / 1.5 > 1",  # a quotient of decimals
         "id % d = 1",
-        "upper(name) = 'A'",
+        "soundex(name) = 'A'",
+        "size(split(name, ',')) = 2",  # -1 for null, without ANSI
         "folded = 'a'",
         "other.id = 1",
         "missing = 1",

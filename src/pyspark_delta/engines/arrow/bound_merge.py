@@ -14,7 +14,7 @@ from pyspark_delta.engines.arrow.values import NewValue, ValueBinder, expression
 from pyspark_delta.engines.contract import CannotRun
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidPredicateError
-from pyspark_delta.expressions.exact import Names, exact_condition, names_of_table
+from pyspark_delta.expressions.exact import Names, exact_condition, inexact_reason, names_of_table
 from pyspark_delta.expressions.name_resolution import find_fields, is_padded
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of
@@ -119,7 +119,9 @@ def bind_merge(
         return CannotRun(reason)
     joined = _bound_condition(target, source, condition)
     if joined is None:
-        return CannotRun("Arrow does not compute the condition of the merge exactly")
+        names = _names(SideNames(target.configuration.schema, target.alias, source), RowKind.MATCHED)
+        reason = inexact_reason(condition, _both(target.configuration.schema, source), names, target.time_zone)
+        return CannotRun(f"Arrow does not compute the condition of the merge exactly{reason and f': {reason}'}")
     binder = _Binder(target, source, evolves=evolves)
     given = [clause for clause in clauses if clause is not None]
     bound: list[BoundClause] = []
@@ -196,11 +198,11 @@ class _Binder:
         """Bind a clause. Raises as `bind_merge`."""
         condition = None
         if given.condition is not None:
-            condition = exact_condition(
-                cast(str, given.condition), self._both, _names(self._sides, given.kind), self._target.time_zone
-            )
+            scope = (self._both, _names(self._sides, given.kind), self._target.time_zone)
+            condition = exact_condition(cast(str, given.condition), *scope)
             if condition is None:
-                return CannotRun("Arrow does not compute the condition exactly")
+                reason = inexact_reason(cast(str, given.condition), *scope)
+                return CannotRun(f"Arrow does not compute the condition exactly: {reason}")
         if given.action is RowAction.DELETE:
             return BoundClause(given.kind, given.action, condition)
         found = self._all(given) if given.values is None else self._named(given, cast(Mapping[str, str], given.values))

@@ -13,7 +13,10 @@ from pyspark_delta.engines.row_changes import ChangeContext, ChangedRows
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.statements.target import Target
 
-NOT_EXACT = CannotRun("the condition is not one that Arrow computes exactly")
+
+def not_exact(target: Target, condition: str) -> CannotRun:
+    """Return why Arrow does not compute a condition."""
+    return CannotRun(f"the condition is not one that Arrow computes exactly: {target.inexact_reason(condition)}")
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,14 @@ class ArrowDelete:
     def find(self) -> Done[ChangedRows] | CannotRun:
         """Find the rows by the columns of the condition alone."""
         condition = self.target.exact_condition(self.condition)
-        return NOT_EXACT if condition is None else answer(lambda: self._find(condition))
+        return not_exact(self.target, self.condition) if condition is None else answer(lambda: self._find(condition))
 
     def change(self) -> Done[ChangedRows] | CannotRun:
         """Find the rows, and write them to change data files if the context has some."""
         if self.context.changes is None:
             return self.find()
         condition = self.target.exact_condition(self.condition)
-        return NOT_EXACT if condition is None else answer(lambda: self._change(condition))
+        return not_exact(self.target, self.condition) if condition is None else answer(lambda: self._change(condition))
 
     def _find(self, condition: Expression) -> Done[ChangedRows]:
         found = search_rows(self.target, self.files, condition)

@@ -9,7 +9,7 @@ from pyspark_delta.data.reader import read_plan
 from pyspark_delta.data.violations import existing_violation
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.evaluate import evaluate
-from pyspark_delta.expressions.exact import exact_condition, names_of_table
+from pyspark_delta.expressions.exact import exact_condition, inexact_reason, names_of_table
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.scan.planner import plan_scan
@@ -25,10 +25,12 @@ def check_existing_rows(snapshot: Snapshot, check: RowCheck, time_zone: str = "U
     compute exactly.
     """
     schema = snapshot.schema
-    condition = exact_condition(check.condition, schema, names_of_table(schema, None), time_zone)
+    scope = (schema, names_of_table(schema, None), time_zone)
+    condition = exact_condition(check.condition, *scope)
     if condition is None:
         raise InvalidOperationError(
-            f"Arrow does not compute ({check.condition}) exactly as Spark does, so existing rows cannot be checked. "
+            f"Arrow does not compute ({check.condition}) exactly as Spark does, so existing rows cannot be checked: "
+            f"{inexact_reason(check.condition, *scope)}. "
             "Nothing was changed. Declare it with DeltaTable.alter() in a Spark session with pyspark-delta.",
             error_class="DELTA_NO_ENGINE_FOR_STATEMENT",
         )

@@ -17,11 +17,11 @@ from pyspark_delta.data.violations import violation, watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.errors import ComputationError, InvalidOperationError
 from pyspark_delta.expressions.evaluate import compute, evaluate
-from pyspark_delta.expressions.exact import exact_condition, exact_value, names_of_table
+from pyspark_delta.expressions.exact import exact_condition, exact_value, inexact_reason, names_of_table
 from pyspark_delta.expressions.literals import is_utc, zone_of
+from pyspark_delta.expressions.operators import function_name
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.tree import Expression, Literal
-from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import Cast, cast_of, matched_members
@@ -140,9 +140,9 @@ def default_value(column: ComputedColumn, field: StructField, zone: str, now: da
     Functions of the current time have the value of `now` for the whole write.
     """
     node, none = parse(column.expression), StructType(())
-    if isinstance(node, exp.CurrentTimestamp) and field.type == TIMESTAMP:
+    if function_name(node) in ("current_timestamp", "now") and field.type == TIMESTAMP:
         return Literal(now, TIMESTAMP)
-    if isinstance(node, exp.CurrentDate) and field.type == DATE:
+    if function_name(node) in ("current_date", "curdate") and field.type == DATE:
         return Literal(now.astimezone(zone_of(zone)).date(), DATE)
     return exact_value(column.expression, field.type, none, names_of_table(none, None), zone)
 
@@ -150,14 +150,19 @@ def default_value(column: ComputedColumn, field: StructField, zone: str, now: da
 def _default(column: ComputedColumn, table: StructType, zone: str, now: datetime) -> Expression:
     found = default_value(column, _field(table, column), zone, now)
     if found is None:
-        raise _not_exact(f"The default of the column '{column.name}' is {column.expression}", "values for the column")
+        none, data_type = StructType(()), _field(table, column).type
+        reason = inexact_reason(column.expression, none, names_of_table(none, None), zone, data_type)
+        what = f"The default of the column '{column.name}' is {column.expression}"
+        raise _not_exact(what, reason, "values for the column")
     return found
 
 
 def _generated(column: ComputedColumn, table: StructType, zone: str) -> Expression:
-    found = exact_value(column.expression, _field(table, column).type, table, names_of_table(table, None), zone)
+    data_type, names = _field(table, column).type, names_of_table(table, None)
+    found = exact_value(column.expression, data_type, table, names, zone)
     if found is None:
-        raise _not_exact(f"The column '{column.name}' is generated as {column.expression}")
+        reason = inexact_reason(column.expression, table, names, zone, data_type)
+        raise _not_exact(f"The column '{column.name}' is generated as {column.expression}", reason)
     return found
 
 
@@ -167,14 +172,16 @@ def _condition(check: RowCheck, plan: WritePlan) -> Expression:
         return selection.predicate
     found = bound_check(check, table, plan.time_zone)
     if found is None:
-        raise _not_exact(f"The table has the {check.kind.value} '{check.name}', ({check.condition})")
+        reason = inexact_reason(check.condition, table, names_of_table(table, None), plan.time_zone)
+        raise _not_exact(f"The table has the {check.kind.value} '{check.name}', ({check.condition})", reason)
     return found
 
 
-def _not_exact(what: str, given: str = "") -> InvalidOperationError:
+def _not_exact(what: str, reason: str, given: str = "") -> InvalidOperationError:
     remedy = f"Add {given} to the data, or write" if given else "Write"
     return InvalidOperationError(
-        f"{what}, which Arrow does not compute exactly as Spark does. Nothing was written. {remedy} the rows with "
+        f"{what}, which Arrow does not compute exactly as Spark does: {reason}. Nothing was written. "
+        f"{remedy} the rows with "
         "df.write in a Spark session with pyspark-delta.",
         error_class="DELTA_NO_ENGINE_FOR_STATEMENT",
         sqlstate="0A000",

@@ -15,7 +15,7 @@ from pyspark_delta.engines.arrow.values import typed
 from pyspark_delta.engines.contract import CannotRun, EngineDeclined
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.expressions.evaluate import compute
-from pyspark_delta.expressions.exact import Names, exact_value, names_of_table
+from pyspark_delta.expressions.exact import Names, exact_value, inexact_reason, names_of_table
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.rows import CheckKind, ComputedKind, RowCheck
 from pyspark_delta.schema.types import StructField, StructType
@@ -77,15 +77,14 @@ class RuleBinder:
             assert field is not None
             value = exact_value(column.expression, field.type, *self._scope)
             if value is None:
-                return CannotRun(
-                    f"Arrow does not compute the generated column '{column.name}' exactly: {column.expression}"
-                )
+                reason = inexact_reason(column.expression, *self._scope, field.type)
+                return CannotRun(f"Arrow does not compute the generated column '{column.name}' exactly: {reason}")
             bound.append((field, value))
         checks: list[tuple[RowCheck, Expression]] = []
         for check in row_checks(self._rules, stated, (), self.target.context):
             condition = bound_check(check, self.target.configuration.schema, self.target.time_zone)
             if condition is None:
-                return CannotRun(_reason(check))
+                return CannotRun(f"{_reason(check)}: {inexact_reason(check.condition, *self._scope)}")
             checks.append((check, condition))
         return BoundRules(tuple(bound), tuple(checks))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyspark_delta.engines.arrow.delete import NOT_EXACT
+from pyspark_delta.engines.arrow.delete import not_exact
 from pyspark_delta.engines.arrow.file_changes import RowUpdate, change_files
 from pyspark_delta.engines.arrow.row_rules import RuleBinder
 from pyspark_delta.engines.arrow.row_search import search_rows
@@ -69,7 +69,7 @@ class ArrowUpdate:
         """Return the condition as Arrow computes it; None for all rows."""
         if self.condition is None:
             return None
-        return self.target.exact_condition(self.condition) or NOT_EXACT
+        return self.target.exact_condition(self.condition) or not_exact(self.target, self.condition)
 
     def _nothing(self, files: pa.Table) -> Done[Changed]:
         return Done(Changed(files, ChangedRows.nothing(1), self.candidates.reads), NONE)

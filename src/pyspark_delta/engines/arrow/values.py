@@ -19,7 +19,7 @@ from pyspark_delta.errors import (
     SchemaMismatchError,
 )
 from pyspark_delta.expressions.evaluate import compute
-from pyspark_delta.expressions.exact import Names, exact_value
+from pyspark_delta.expressions.exact import Names, exact_value, inexact_reason
 from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of
@@ -185,7 +185,8 @@ class ValueBinder:
             found = exact_value(text, field.type, self.schema, self.names, self.time_zone)
             if found is not None:
                 return found if self._are_same_in_arrow(found) else _not_exact(path)
-        return self._column(node, field, path) or _not_exact(path)
+        reason = inexact_reason(text, self.schema, self.names, self.time_zone, field.type)
+        return self._column(node, field, path) or _not_exact(path, reason)
 
     def _column(self, node: exp.Expression, field: StructField, path: tuple[str, ...]) -> NewValue | CannotRun | None:
         """Return a column as another one stores it, which may need casts of its parts."""
@@ -221,8 +222,9 @@ def _member(old: Expression, member: StructField) -> Expression:
     return Column((*old.path, member.name), member.type) if isinstance(old, Column) else Literal(None, member.type)
 
 
-def _not_exact(path: tuple[str, ...]) -> CannotRun:
-    return CannotRun(f"Arrow does not compute the new value of '{'.'.join(path)}' exactly")
+def _not_exact(path: tuple[str, ...], reason: str = "") -> CannotRun:
+    because = f": {reason}" if reason else ""
+    return CannotRun(f"Arrow does not compute the new value of '{'.'.join(path)}' exactly{because}")
 
 
 def typed(values: pa.Array, data_type: DataType) -> pa.Array:

@@ -1,0 +1,1 @@
+"""Functions and operators of Spark's SQL that Arrow computes with exactly Spark's results."""

@@ -1,0 +1,94 @@
+"""Shifts between instants and local times.
+
+Arrow and Java agree on the zones from 1970 to 2037; before and after, their releases of the time zone database and the
+ways they read it may differ, so other instants are errors in zones that are not UTC.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.expressions.functions.signature import Function, Kernel, Site, by_array, failed, takes
+from pyspark_delta.expressions.literals import NotExactError, is_utc, zone_of
+from pyspark_delta.expressions.tree import Call, Expression, Literal, type_of
+from pyspark_delta.schema.types import STRING, TIMESTAMP
+
+_FIRST, _LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2037, 12, 30, tzinfo=UTC)
+_LOCAL = pa.timestamp("us")
+_INSTANT = pa.timestamp("us", "UTC")
+
+
+# --------------------------------------------------------------------------------------------------------- binding
+def local_time(instant: Expression, site: Site) -> Expression:
+    """Return an instant as the time that clocks of the session time zone show, as if they were in UTC."""
+    if site.keep:
+        raise site.refusal("a session time zone other than UTC")
+    return Call("from_utc_timestamp", (instant, Literal(zone_name(site.zone), STRING)), TIMESTAMP)
+
+
+def zone_name(zone: tzinfo) -> str:
+    """Return the name of a zone for Arrow and Java."""
+    if isinstance(zone, ZoneInfo):
+        return zone.key
+    if is_utc(zone):
+        return "UTC"
+    assert isinstance(zone, timezone)
+    minutes = int(zone.utcoffset(None) / timedelta(minutes=1))
+    sign, minutes = "-" if minutes < 0 else "+", abs(minutes)
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _shift(site: Site) -> Expression:
+    """Bind `from_utc_timestamp` and `to_utc_timestamp` with a constant zone, in sessions in UTC."""
+    name = site.constant(1, str)
+    if name is None:
+        return Literal(None, TIMESTAMP)
+    if type_of(site.arguments[0]) != TIMESTAMP or not is_utc(site.zone):
+        raise site.refusal("other types than timestamps, or a session time zone other than UTC,")
+    try:
+        zone = zone_name(zone_of(name))
+    except InvalidOptionError as error:
+        raise NotExactError(error.message) from None
+    return site.call(site.arguments[0], Literal(zone, STRING), to=TIMESTAMP)
+
+
+FUNCTIONS = {
+    "from_utc_timestamp": Function(_shift, takes(2), is_total=False),
+    "to_utc_timestamp": Function(_shift, takes(2), is_total=False),
+}
+
+
+# ------------------------------------------------------------------------------------------------------- computing
+def _from_utc(value: pa.Array, zone: pa.Array) -> pa.Array:
+    if not len(value) or zone[0].as_py() == "UTC":
+        return value
+    _require_known(value)
+    return pc.local_timestamp(value.cast(pa.timestamp("us", zone[0].as_py()))).cast(_INSTANT)
+
+
+def _to_utc(value: pa.Array, zone: pa.Array) -> pa.Array:
+    """Return the instant of a local time; the first of two, as in Java. A time that clocks skip is an error."""
+    if not len(value) or zone[0].as_py() == "UTC":
+        return value
+    _require_known(value)
+    local = value.cast(_LOCAL)
+    return pc.assume_timezone(local, zone[0].as_py(), ambiguous="earliest", nonexistent="raise").cast(_INSTANT)
+
+
+def _require_known(value: pa.Array) -> None:
+    span = pc.min_max(value)
+    low, high = span["min"].as_py(), span["max"].as_py()
+    if low is not None and (low < _FIRST or high > _LAST):
+        outside = low if low < _FIRST else high
+        raise failed(f"Arrow and Spark may differ about time zones before 1970 and after 2037, such as at {outside}")
+
+
+KERNELS: dict[str, Kernel] = {
+    "from_utc_timestamp": by_array(_from_utc),
+    "to_utc_timestamp": by_array(_to_utc),
+}
