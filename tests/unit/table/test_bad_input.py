@@ -196,7 +196,7 @@ SOURCES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a closed connection": (closed_duckdb, OPERATION, "DuckDBPyRelation cannot be read: .*already been closed"),
     "a query that fails late": (failing_duckdb, OPERATION, "cannot be read: .*Could not convert string 'x'"),
     "a lazy frame that fails": (failing_polars, OPERATION, 'LazyFrame cannot be read: .*"none"'),
-    "a frame of objects": (odd_pandas, OPERATION, "DataFrame cannot be read: .*'a'"),
+    "a frame of objects": (odd_pandas, OPERATION, "DataFrame of pandas cannot be converted .*'a'"),
     "a violation in the last batch": (last_of_many, VIOLATION, "constraint 'small'.* - n : 1000000"),
 }
 WRITES: dict[str, Callable[[Table, Any], object]] = {
