@@ -49,7 +49,7 @@ class HeldRows:
                     "the merge again with a new stream."
                 )
             step = progress.begin("Read the source", self._total, "rows")
-            typed = (self._typed(batch) for batch in step.shown(batches, len))
+            typed = (self._typed(batch) for batch in step.shown(iter(batches), len))
             self._rows = hold_rows(typed, self._schema, self._most)
         return self._rows
 
