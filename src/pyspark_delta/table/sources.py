@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_delta import progress
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.schema.arrow import schema_from_arrow, to_arrow
@@ -47,11 +46,6 @@ class RowStream:
     def types(self) -> StructType:
         """The schema as Delta types. Raises SchemaMismatchError for a column without a Delta type."""
         return schema_from_arrow(self.schema)
-
-    def read_all(self) -> pa.Table:
-        """Return all rows."""
-        step = progress.begin("Read the source", self.total, "rows")
-        return pa.Table.from_batches(step.shown(self.batches, len), self.schema)
 
     def reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:
         """Return what the rows are read from, if it is the latest version of the table itself.

@@ -290,7 +290,8 @@ class WritableTable(ABC):
         options = place.options(**provenance(txn, commit_info))
         rows = open_rows(source, place.latest().schema)
         settings = ArrowSettings(options)
-        held = HeldRows(rows.batches, rows.schema, None if isinstance(source, pa.Table) else settings.cost.merge_bytes)
+        most = None if isinstance(source, pa.Table) else settings.cost.merge_bytes
+        held = HeldRows(rows.batches, rows.schema, most, rows.total)
         opened = settings.merging(held, source_alias, rows.reads)
 
         def run(merge: Merge, plan: bool) -> Any:

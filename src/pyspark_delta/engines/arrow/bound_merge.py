@@ -28,9 +28,14 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 from pyspark_delta.statements.assignments import resolve_assignments
-from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete
+from pyspark_delta.statements.merge.clauses import (
+    Clause,
+    RowKind,
+    check_identity_values,
+    columns_from_source,
+    is_single_delete,
+)
 from pyspark_delta.statements.merge.condition import SideNames, conjuncts_of
-from pyspark_delta.statements.merge.values import check_identity_values, columns_from_source
 from pyspark_delta.statements.target import Target
 from pyspark_delta.transaction.row_rules import row_rules
 

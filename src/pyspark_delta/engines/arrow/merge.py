@@ -62,12 +62,22 @@ class ArrowMerge:
         if isinstance(found, CannotRun):
             return found
         candidates, source = found
+        if self._needs_spark(merge, candidates.all):
+            return CannotRun("the merge needs all rows of the table, which Spark reads faster")
 
         def changed() -> Done[Changed]:
             rows = merge_in_driver(self.target, merge, candidates.all, source, writes)
             return Done(Changed(candidates.all, rows, candidates.reads), DRIVER)
 
         return answer(changed)
+
+    def _needs_spark(self, merge: BoundMerge, files: pa.Table) -> bool:
+        """Return True if the merge reads all rows of many files, and there is a session whose tasks can do so."""
+        needs_all = not merge.keys or merge.has(RowKind.BY_SOURCE)
+        target = self.target
+        return (
+            needs_all and target.tasks is not None and not target.cost.reads_in_driver(target.snapshot.location, files)
+        )
 
 
 def merge_in_driver(

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from pyspark_delta import progress
 from pyspark_delta.engines.arrow.spill import SpilledRows, hold_rows
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
@@ -22,13 +23,17 @@ from pyspark_delta.statements.merge.keys import KeyRanges, KeyReport, SourceKeys
 class HeldRows:
     """The rows of a stream, which is read when they are first needed; then they can be read again and again.
 
-    `most` is how many bytes are held in memory; more are in a temporary file until `close`. None sets no limit.
+    `most` is how many bytes are held in memory; more are in a temporary file until `close`. None sets no limit. `total`
+    is the number of rows, if it is known.
     """
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None) -> None:
+    def __init__(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None, total: int | None = None
+    ) -> None:
         self.types = schema_from_arrow(schema)
         self._batches: Iterable[pa.RecordBatch] | None = batches
         self._schema, self._most = schema_to_arrow(self.types, all_nullable=True), most
+        self._total = total
         self._rows: pa.Table | SpilledRows | None = None
 
     def rows(self) -> pa.Table | SpilledRows:
@@ -43,7 +48,8 @@ class HeldRows:
                     "The source of the merge was a stream, which can be read only once. Nothing was committed. Start "
                     "the merge again with a new stream."
                 )
-            typed = (self._typed(batch) for batch in batches)
+            step = progress.begin("Read the source", self._total, "rows")
+            typed = (self._typed(batch) for batch in step.shown(iter(batches), len))
             self._rows = hold_rows(typed, self._schema, self._most)
         return self._rows
 

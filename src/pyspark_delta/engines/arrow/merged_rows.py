@@ -19,7 +19,7 @@ from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.arrow import to_arrow
-from pyspark_delta.statements.merge.repeated_matches import EXAMPLES, MOST_COLUMNS, repeated_match_error
+from pyspark_delta.statements.merge.clauses import EXAMPLES, MOST_COLUMNS, repeated_match_error
 from pyspark_delta.statements.row_ids import context_of
 from pyspark_delta.statements.target import FILE, ROW, Target
 from pyspark_delta.write.change_data import change_context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
@@ -10,11 +10,14 @@ from typing import TypeVar
 from pyspark_delta.display import html_rows
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.name_resolution import suggestion
 from pyspark_delta.features import Feature, is_active
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.merge import merge_schemas
 from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.statements.assignments import check_no_identity
 from pyspark_delta.statements.conditions import check_deterministic
 from pyspark_delta.statements.target import Condition, Target
 from pyspark_delta.transaction.evolution import evolve
@@ -34,6 +37,8 @@ _OMITTED = {
     RowKind.NOT_MATCHED: "NON_LAST_NOT_MATCHED_BY_TARGET_CLAUSE_OMIT_CONDITION",
     RowKind.BY_SOURCE: "NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
 }
+EXAMPLES, MOST_COLUMNS = 5, 5
+"""How many rows an error about repeated matches shows at most, and how many columns of each."""
 _WORDS = {RowAction.UPDATE: "update", RowAction.DELETE: "delete", RowAction.INSERT: "insert"}
 
 
@@ -152,3 +157,64 @@ def _reachable(schema: StructType, paths: Sequence[tuple[str, ...]]) -> StructTy
         elif inner and isinstance(field.type, StructType):
             fields.append(replace(field, type=_reachable(field.type, inner)))
     return StructType(tuple(fields))
+
+
+# ------------------------------------------------------------------------------------------- for every engine
+def columns_from_source(
+    schema: StructType, source: StructType, clause: Clause, computed: Mapping[str, ComputedColumn], *, evolves: bool
+) -> tuple[str, ...]:
+    """Return the columns of the table that a clause for all columns sets to those of the source, by name.
+
+    The others are the columns `computed` by the table, and with `evolves` those that the source lacks. Raises
+    InvalidOperationError for other columns that the source lacks, or has twice.
+    """
+    names = [name.casefold() for name in source.names]
+    found = []
+    for field in schema:
+        count = names.count(field.name.casefold())
+        if count == 1:
+            found.append(field.name)
+        elif field.name not in computed and (count or not evolves):
+            raise InvalidOperationError(
+                f"{clause.name} * sets every column to the source column of the same name, but the source has no "
+                f"column '{field.name}', or several. {suggestion((field.name,), source)} Set the columns "
+                "one by one, or add the column to the source. With withSchemaEvolution(), an update does not "
+                "change columns that the source lacks, and an insert gives them their default or null.",
+                error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                sqlstate="42601",
+                column=field.name,
+            )
+    return tuple(found)
+
+
+def check_identity_values(
+    schema: StructType, computed: Mapping[str, ComputedColumn], clause: Clause, paths: Iterable[tuple[str, ...]]
+) -> None:
+    """Raise InvalidOperationError if a clause gives values to an identity column that it may not set."""
+    paths = list(paths)
+    if clause.action is RowAction.UPDATE:
+        check_no_identity(schema, dict.fromkeys(paths), clause.name)
+        return
+    for path in paths:
+        column = computed.get(path[0])
+        if column is not None and column.kind is ComputedKind.IDENTITY_ALWAYS:
+            raise InvalidOperationError(
+                f"{clause.name} gives values to the column '{column.name}', which is GENERATED ALWAYS AS IDENTITY: "
+                "only the table assigns its values. Leave it out.",
+                error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+                sqlstate="42808",
+                column=column.name,
+            )
+
+
+def repeated_match_error(shown: Sequence[str]) -> InvalidOperationError:
+    """Return the error; `shown` are examples of rows, each with how many rows of the source it matched."""
+    examples = "; ".join(shown) or "rows that cannot be shown: the source returns other rows when it is computed again"
+    return InvalidOperationError(
+        "Several rows of the source match one row of the table and would change it, so the result would be ambiguous. "
+        f"Nothing was committed. Found for {examples}. Leave one of these source rows, for example "
+        "with dropDuplicates or an aggregation by the key, or make the condition more specific.",
+        error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        sqlstate="21506",
+        rows=len(shown),
+    )

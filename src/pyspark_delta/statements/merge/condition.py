@@ -85,16 +85,16 @@ class SideNames:
 
     def of_source(self, parts: Sequence[str]) -> StructField | None:
         """Return a top-level column of the source, by its own name or qualified by the name of the source."""
-        if self._has_alias(parts) or len(parts) > 2 or self.table.find(parts[0]) is not None:
+        if self._has_alias(parts) or len(parts) > 2 or find_fields(parts, self.table) is not None:
             return None
-        if len(parts) == 2 and self.source.find(parts[0]) is not None:
+        if len(parts) == 2 and find_fields(parts, self.source) is not None:
             return None
         same = [field for field in self.source if field.name.casefold() == parts[-1].casefold()]
         return same[0] if len(same) == 1 else None
 
     def in_source(self, parts: Sequence[str]) -> tuple[str, ...] | None:
         """Return the path of a column of the source, or of a member of one; None if the name may be of the table."""
-        if self._has_alias(parts) or self.table.find(parts[0]) is not None:
+        if self._has_alias(parts) or find_fields(parts, self.table) is not None:
             return None
         return self.of_source_alone(parts)
 

@@ -22,9 +22,16 @@ from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.job import rebalance, wants_optimized_write
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
 from pyspark_delta.statements.assignments import resolve_assignments
-from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete
-from pyspark_delta.statements.merge.repeated_matches import EXAMPLES, MOST_COLUMNS, repeated_match_error
-from pyspark_delta.statements.merge.values import check_identity_values, columns_from_source
+from pyspark_delta.statements.merge.clauses import (
+    EXAMPLES,
+    MOST_COLUMNS,
+    Clause,
+    RowKind,
+    check_identity_values,
+    columns_from_source,
+    is_single_delete,
+    repeated_match_error,
+)
 from pyspark_delta.statements.target import FILE, ROW
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.change_data import change_context
