@@ -25,7 +25,7 @@ def workload(scale: Scale) -> Workload:
 
     def variant(partitions: int) -> Variant:
         by = f" by {partitions} partitions" if partitions else ""
-        goals = (as_parquet, as_delta_spark, Goal("deltalake", 0.9))
+        goals = (as_parquet, as_delta_spark, Goal("deltalake", 1))
         return Variant(f"{size(scale.rows)} rows{by}", rows, {"partitions": partitions}, goals)
 
     return Workload(
@@ -77,17 +77,12 @@ def _on_spark(writer: str, form: str, location: str, partitions: int, **options:
 
 # ---------------------------------------------------------------------------------------------------- without Spark
 def arrow(location: str, partitions: int) -> Prepared:
-    from pyspark_delta.schema.arrow import schema_from_arrow
-    from pyspark_delta.snapshot import Snapshot
-    from pyspark_delta.transaction.new_table import new_table
-    from pyspark_delta.transaction.transaction import Transaction
+    from pyspark_delta import Table
 
     rows, by = _arrow_rows(location, partitions)
 
     def append(table: str) -> None:
-        Transaction.creating(table, new_table(schema_from_arrow(rows.schema), by)).commit()
-        with Transaction.on(Snapshot.load(table)) as transaction:
-            transaction.write(rows.to_batches())
+        Table.create(table, rows.schema, partition_by=by).append(rows)
 
     return _into_new_tables(location, append, partitions)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from benchmarks.model import OURS, Goal, Growth, Scale, Variant, Workload, dataset, size
 from benchmarks.workloads.logs import ADDS, REMOVES
-from benchmarks.workloads.row_changes import AS_DELTA_SPARK, BY_HAND, DELTALAKE, FILES, PEERS
+from benchmarks.workloads.row_changes import AS_DELTA_SPARK, AS_DELTALAKE, BY_HAND, FILES, PEERS
 
 SOME_OF_EVERY_FILE = "0.1 % of every file"
 SPREAD = "id % 1000 = 7"
@@ -24,12 +24,12 @@ def workload(scale: Scale) -> Workload:
             f"{rows}, {name}, {'vectors' if vectors else 'rewrite'}",
             dataset("data", rows=scale.rows, files=FILES, vectors=vectors),
             {"kind": "delete", "where": where},
-            (AS_DELTA_SPARK, *goals),
+            (AS_DELTA_SPARK, AS_DELTALAKE, *goals),
             others={"plain": dataset("data", rows=scale.rows, files=FILES)},
         )
 
     rewrite = f"{rows}, {SOME_OF_EVERY_FILE}, rewrite"
-    spread = (Goal(DELTALAKE, 1 / 0.8), Growth(rewrite, 1 / 4))
+    spread = Growth(rewrite, 1 / 4)
     # Few commits, so that none of those that are timed writes a checkpoint.
     files = dataset("log", files=scale.files[-1], commits=5, adds=ADDS, removes=REMOVES)
     return Workload(
@@ -37,7 +37,7 @@ def workload(scale: Scale) -> Workload:
         "Delete",
         PEERS,
         (
-            variant(SOME_OF_EVERY_FILE, SPREAD, *spread, vectors=True),
+            variant(SOME_OF_EVERY_FILE, SPREAD, spread, vectors=True),
             variant(SOME_OF_EVERY_FILE, SPREAD, by_hand, vectors=False),
             variant("a range in 2 files", few, vectors=True),
             variant("a range in 2 files", few, by_hand, vectors=False),

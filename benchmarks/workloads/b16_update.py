@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.model import Goal, Growth, Scale, Variant, Workload, dataset, size
 from benchmarks.workloads.b15_delete import SOME_OF_EVERY_FILE, SPREAD
-from benchmarks.workloads.row_changes import AS_DELTA_SPARK, BY_HAND, FILES, PEERS
+from benchmarks.workloads.row_changes import AS_DELTA_SPARK, AS_DELTALAKE, BY_HAND, FILES, PEERS
 
 
 def workload(scale: Scale) -> Workload:
@@ -20,7 +20,7 @@ def workload(scale: Scale) -> Workload:
             f"{rows}, {name}, {'vectors' if vectors else 'rewrite'}",
             dataset("data", rows=scale.rows, files=FILES, vectors=vectors),
             {"kind": "update", "where": where, "set": {"amount": "amount + 1"}},
-            (AS_DELTA_SPARK, *goals),
+            (AS_DELTA_SPARK, AS_DELTALAKE, *goals),
             others={"plain": dataset("data", rows=scale.rows, files=FILES)},
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.model import OURS, Goal, Peer, Prepared
+from benchmarks.model import ARROW, OURS, Goal, Peer, Prepared
 from benchmarks.workloads.merge_sources import source_file
 
 _HERE = __name__
@@ -19,9 +19,10 @@ PEERS = (
     Peer(OURS, f"{_HERE}:ours", inner=INNER, processes=PROCESSES, session=True),
     Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", INNER, PROCESSES, session=True),
     Peer(BY_HAND, "benchmarks.workloads.by_hand:change", inner=INNER, processes=PROCESSES, session=True),
-    Peer(DELTALAKE, f"{_HERE}:deltalake", inner=INNER, processes=PROCESSES),
+    Peer(ARROW, f"{_HERE}:arrow", inner=INNER, processes=PROCESSES),
+    Peer(DELTALAKE, f"{_HERE}:deltalake", inner=INNER, processes=PROCESSES, against=ARROW),
 )
-AS_DELTA_SPARK = Goal(DELTA_SPARK, 1)
+AS_DELTA_SPARK, AS_DELTALAKE = Goal(DELTA_SPARK, 1), Goal(DELTALAKE, 1)
 ALL = (None,)  # the condition of the one clause that inserts
 
 
@@ -42,6 +43,30 @@ def delta_spark(location: str, plain: str, **statement: Any) -> Prepared:
 
     def change(path: str) -> None:
         spark.sql(_sql(f"delta.`{path}`", spark, statement)).collect()
+
+    return _on_copies(location, change, statement)
+
+
+def arrow(location: str, plain: str, **statement: Any) -> Prepared:
+    """By pyspark-delta without Spark."""
+    from pyspark_delta import Table
+
+    def change(path: str) -> None:
+        table = Table.open(path)
+        match statement["kind"]:
+            case "delete":
+                table.delete(statement.get("where"))
+            case "update":
+                table.update(statement["set"], where=statement["where"])
+            case _:
+                merge = table.merge(_arrow_source(statement), _condition(statement), target_alias="t", source_alias="s")
+                if statement.get("updates", True):
+                    merge = merge.when_matched_update_all()
+                if statement.get("deletes"):
+                    merge = merge.when_matched_delete()
+                for condition in statement.get("inserts", ALL):
+                    merge = merge.when_not_matched_insert_all(condition)
+                merge.execute()
 
     return _on_copies(location, change, statement)
 

@@ -6,8 +6,8 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import chain, islice
 
@@ -53,6 +53,52 @@ def write_all(context: WriteContext, batches: Iterable[pa.RecordBatch], part: in
         delete_written(context, written)
         raise
     return written
+
+
+def write_each(context: WriteContext, sources: Sequence[Iterable[pa.RecordBatch]], threads: int) -> list[WrittenFile]:
+    """Write the rows of each source to files of its own, like `write_all`; return the files in order of the sources.
+
+    `threads` write at the same time. After an error, all files are deleted; the first error is raised.
+    """
+    if threads <= 1 or len(sources) <= 1:
+        return write_all(context, chain.from_iterable(sources))
+    stop = threading.Event()
+
+    def write(part: int, rows: Iterable[pa.RecordBatch]) -> list[WrittenFile]:
+        try:
+            return write_all(context, _until(stop, rows), part)
+        except BaseException:
+            stop.set()
+            raise
+
+    with ThreadPoolExecutor(min(threads, len(sources)), thread_name_prefix="pyspark-delta-write") as pool:
+        writers = [pool.submit(write, part, rows) for part, rows in enumerate(sources)]
+        try:
+            wait(writers)
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            if stop.is_set():
+                wait(writers)
+                done = (writer.result() for writer in writers if writer.exception() is None)
+                delete_written(context, chain.from_iterable(done))
+    failures = [error for writer in writers if (error := writer.exception()) is not None]
+    for error in failures:
+        if not isinstance(error, _StoppedError):
+            raise error
+    return [file for writer in writers for file in writer.result()]
+
+
+class _StoppedError(Exception):
+    """Another thread has failed."""
+
+
+def _until(stop: threading.Event, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        if stop.is_set():
+            raise _StoppedError
+        yield batch
 
 
 def write_in_any_order(

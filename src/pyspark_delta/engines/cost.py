@@ -31,7 +31,8 @@ class CostModel:
     a source of at most `broadcast_rows`. Without Spark, a MERGE holds about `merge_bytes` of its source in memory: a
     larger source is in temporary files, and is merged in parts of a quarter of that size. A merge without equal keys
     compares at most `compared_pairs` pairs of rows. A task reads about `task_bytes`, and a file counts
-    `file_open_bytes` more than its size. With `uses_arrow` false, Spark runs every statement.
+    `file_open_bytes` more than its size. A thread of this process rewrites at least `thread_bytes`. With `uses_arrow`
+    false, Spark runs every statement.
     """
 
     uses_arrow: bool = True
@@ -51,6 +52,7 @@ class CostModel:
     compared_pairs: int = 500_000_000
     task_bytes: int = 128 * _MIB
     file_open_bytes: int = 4 * _MIB
+    thread_bytes: int = 1 * _MIB
     store_threads: int = 8
 
     def reads_in_driver(self, location: str, files: pa.Table, fraction: float = 1) -> bool:
@@ -68,6 +70,10 @@ class CostModel:
     def reading_threads(self, location: str) -> int:
         """Return how many threads read files of a table: one for each core, or more if they wait for a store."""
         return min(_cores(), self.store_threads) if _is_local(location) else self.store_threads
+
+    def rewriting_threads(self) -> int:
+        """Return how many threads of this process rewrite files at the same time."""
+        return min(_cores(), self.store_threads)
 
     def collected_rows(self, columns: int) -> int:
         """Return how many rows of a source with so many columns a MERGE collects at most."""

@@ -101,7 +101,8 @@ class ChangedRows:
     """The result of a job: files with `new` rows, change data files, and the deleted rows by number of the file.
 
     `counts` are the rows of each action. `deletion_count` counts every deletion of a row: it exceeds the rows in
-    `deletions` if several source rows matched one row of the table.
+    `deletions` if several source rows matched one row of the table. All rows of the files `rewritten`, by number, are
+    among the new ones; `copied` of them are unchanged.
     """
 
     new: Written
@@ -109,6 +110,8 @@ class ChangedRows:
     deletions: Mapping[int, BitMap64] = field(default_factory=dict)
     counts: Sequence[int] = ()
     deletion_count: int = 0
+    rewritten: Sequence[int] = ()
+    copied: int = 0
 
     @classmethod
     def nothing(cls, actions: int) -> ChangedRows:

@@ -90,22 +90,48 @@ def group_files(context: ReadContext, files: pa.Table, cores: int, cost: CostMod
     files = _task_columns(files)
     if files.num_rows == 0:
         return
-    ends = np.cumsum(files["size"].to_numpy() + cost.file_open_bytes)
-    limit = min(cost.task_bytes, max(cost.file_open_bytes, int(ends[-1]) // cores))
-    starts = ends - files["size"].to_numpy() - cost.file_open_bytes
-    bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
-    for start, end in pairwise(bounds):
-        yield FileGroup(context, files.slice(start, end - start))
+    sizes = files["size"].to_numpy() + cost.file_open_bytes
+    yield from _cut(context, files, sizes, min(cost.task_bytes, max(cost.file_open_bytes, int(sizes.sum()) // cores)))
+
+
+def thread_groups(
+    context: ReadContext, files: pa.Table, threads: int, cost: CostModel = DEFAULT
+) -> Iterator[tuple[list[int], FileGroup]]:
+    """Yield files, large ones `in_shares`, in a group for each thread of this process, as `numbered_groups` does.
+
+    There are fewer groups if they would be smaller than `thread_bytes`, and more if they would be larger than a task.
+    """
+    shares, positions = _numbered_shares(files, cost)
+    sizes = shares["size"].to_numpy()
+    limit = max(cost.thread_bytes, -(-int(sizes.sum()) // max(1, threads)))
+    yield from _with_positions(_cut(context, shares, sizes, min(cost.task_bytes, limit)), positions)
 
 
 def numbered_groups(
     context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT
 ) -> Iterator[tuple[list[int], FileGroup]]:
     """Yield the groups of `group_files`, large files `in_shares`, with the position in `files` of each task."""
+    shares, positions = _numbered_shares(files, cost)
+    yield from _with_positions(group_files(context, shares, cores, cost), positions)
+
+
+def _cut(context: ReadContext, files: pa.Table, sizes: np.ndarray, limit: int) -> Iterator[FileGroup]:
+    """Yield files, in order, in groups of about `limit` bytes."""
+    starts = np.cumsum(sizes) - sizes
+    bounds = [0, *(np.flatnonzero(np.diff(starts // max(1, limit))) + 1).tolist(), files.num_rows]
+    for start, end in pairwise(bounds):
+        yield FileGroup(context, files.slice(start, end - start))
+
+
+def _numbered_shares(files: pa.Table, cost: CostModel) -> tuple[pa.Table, list[int]]:
+    """Return the files `in_shares`, with the position in `files` of each share."""
     shares = in_shares(files, cost)
     is_first = pc.equal(pc.struct_field(shares["share"], "number"), 0)
-    positions = (np.cumsum(is_first.to_numpy()) - 1).tolist()
-    for group in group_files(context, shares, cores, cost):
+    return shares, (np.cumsum(is_first.to_numpy()) - 1).tolist()
+
+
+def _with_positions(groups: Iterable[FileGroup], positions: list[int]) -> Iterator[tuple[list[int], FileGroup]]:
+    for group in groups:
         yield positions[: group.number_of_files], group
         del positions[: group.number_of_files]
 

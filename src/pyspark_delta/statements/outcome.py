@@ -30,9 +30,9 @@ _PRESERVED = {"delta.rowTracking.preserved": "true"}
 class FileChanges:
     """The files that a statement adds and removes.
 
-    The files `removed_whole` are removed without reading them. The files `updated` are removed too; the rows that stay
-    are in `with_vectors` (the same files with new vectors, stored in `vector_file`) or in `rewritten` (new files).
-    `rows` are the new rows.
+    The files `removed_whole` are removed, and none of their rows stays in place. The files `updated` are removed too;
+    the rows that stay are in `with_vectors` (the same files with new vectors, in `vector_file`) or in `rewritten`
+    (new files). `rows` are the new rows.
     """
 
     rows: ChangedRows
@@ -93,6 +93,8 @@ def _apply_deletions(
     rewriters: Sequence[tuple[str, Rewriter]],
 ) -> FileChanges:
     snapshot = target.snapshot
+    if rows.rewritten:
+        removed_whole = pa.concat_tables([removed_whole, candidates.take(pa.array(rows.rewritten, pa.int64()))])
     deleted = delete_rows(snapshot.location, snapshot.storage_options, candidates, rows.deletions)
     updated, rewritten, with_vectors = deleted.updated, Written.nothing(), deleted.files.slice(0, 0)
     if updated.num_rows and target.uses_vectors:
@@ -143,7 +145,7 @@ def file_metrics(changes: FileChanges, *, with_updated: bool = False) -> dict[st
         "numRemovedBytes": pc.sum(removed["size"]).as_py() or 0,
         "numAddedFiles": new.files.num_rows + rewritten.files.num_rows,
         "numAddedBytes": new.size + rewritten.size,
-        "numCopiedRows": rewritten.rows,
+        "numCopiedRows": rewritten.rows + changes.rows.copied,
         "numAddedChangeFiles": changes.rows.changes.num_rows,
         **vector_metrics(changes),
     }

@@ -17,7 +17,14 @@ import pytest
 
 from pyspark_delta.data import parts
 from pyspark_delta.data.partitions import Piece, pieces
-from pyspark_delta.data.parts import RollingFileWriter, write_all, write_files, write_in_any_order, write_side_by_side
+from pyspark_delta.data.parts import (
+    RollingFileWriter,
+    write_all,
+    write_each,
+    write_files,
+    write_in_any_order,
+    write_side_by_side,
+)
 from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError, StorageError
 from pyspark_delta.schema.arrow import schema_from_arrow
@@ -149,6 +156,24 @@ def test_another_thread_is_worth_a_file_of_half_the_rows(rows: list[int], thread
     assert parts._threads(3, [Piece(("a",), (batch.slice(0, count),)) for count in rows]) == threads
     others = [Piece((str(count),), (batch.slice(0, count),)) for count in rows]
     assert parts._threads(3, others) == (3 if len(rows) > 1 else 1)
+
+
+def test_sources_are_written_to_files_of_their_own_and_an_error_deletes_all(tmp_path: Path) -> None:
+    table = pa.table({"id": range(40)})
+    write = context(tmp_path, table.schema)
+    sources = [table.slice(start, 10).to_batches(max_chunksize=3) for start in (0, 10, 20, 30)]
+    files = write_each(write, sources, threads=2)
+    assert [ids(tmp_path, file) for file in files] == [list(range(start, start + 10)) for start in (0, 10, 20, 30)]
+    before = files_in(tmp_path)
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield table.to_batches()[0]
+        raise ValueError("no more rows")
+
+    for threads in (1, 2):
+        with pytest.raises(ValueError, match="no more rows"):
+            write_each(write, [sources[0], broken(), *sources], threads)
+        assert sorted(files_in(tmp_path)) == sorted(before)
 
 
 @pytest.mark.parametrize("rows", [1, 100, 140])

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.engines.tasks import FileGroup, group_files, in_shares, single_files
+from pyspark_delta.engines.tasks import FileGroup, group_files, in_shares, single_files, thread_groups
 from pyspark_delta.scan.plan import ReadContext
 
 MB = 1024 * 1024
@@ -107,3 +107,20 @@ def test_large_files_are_shared_by_tasks() -> None:
         ("f2.parquet", (0, 1)),
         ("f3.parquet", (0, 1)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threads", "expected"),
+    [
+        ([1000] * 3, 2, [[0, 1, 2]]),
+        ([4 * MB] * 4, 2, [[0, 1], [2, 3]]),
+        ([4 * MB] * 4, 1, [[0, 1, 2, 3]]),
+        ([64 * MB] * 4, 1, [[0, 1], [2, 3]]),
+        ([300 * MB, MB], 1, [[0, 0], [0], [1]]),
+    ],
+)
+def test_threads_get_groups_that_are_worth_a_thread(sizes: list[int], threads: int, expected: list[list[int]]) -> None:
+    """Numbers are the positions of files; a file larger than a task is in several groups."""
+    groups = list(thread_groups(CONTEXT, files(sizes), threads))
+    assert [numbers for numbers, _ in groups] == expected
+    assert [len(group.tasks()) for _, group in groups] == [len(numbers) for numbers in expected]

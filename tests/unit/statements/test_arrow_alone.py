@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.ddl.change import commit_change
 from pyspark_delta.ddl.constraints import add_constraint
+from pyspark_delta.ddl.properties import set_properties
 from pyspark_delta.engines.arrow.engines import ArrowEngines, ArrowSettings
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import (
@@ -167,8 +169,12 @@ def test_a_row_that_breaks_a_constraint_is_named(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("p=*/*.parquet"))) == 2
 
 
-@pytest.mark.parametrize("properties", [{}, TRACKED], ids=["plain", "changes"])
-def test_new_files_are_deleted_when_the_others_cannot_be_rewritten(tmp_path: Path, properties: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("properties", "value"), [({}, {"p": "'9'"}), (TRACKED, {"n": "n + 1"})], ids=["moves", "changes"]
+)
+def test_new_files_are_deleted_when_the_others_cannot_be_rewritten(
+    tmp_path: Path, properties: dict[str, str], value: dict[str, str]
+) -> None:
     class WithoutRewriters(ArrowEngines):
         def rewriters(self) -> list[tuple[str, Rewriter]]:
             return []
@@ -179,8 +185,41 @@ def test_new_files_are_deleted_when_the_others_cannot_be_rewritten(tmp_path: Pat
     current = make(tmp_path, properties)
     before = sorted(tmp_path.rglob("*.parquet"))
     with pytest.raises(InvalidOperationError, match="can run this rewrite of files"):
-        execute(current, Update(opened, {"n": "n + 1"}, "id = 4"))
+        execute(current, Update(opened, value, "id = 4"))
     assert sorted(tmp_path.rglob("*.parquet")) == before
+
+
+@pytest.mark.parametrize("ids", [False, True], ids=["plain", "row ids"])
+def test_an_update_rewrites_files_in_place(tmp_path: Path, ids: bool) -> None:
+    """Rows that a vector deletes do not come back; files without a row to update stay."""
+    current = make(tmp_path, {"delta.enableRowTracking": str(ids).lower(), "delta.enableDeletionVectors": "true"}, 4)
+    execute(current, Delete(ARROW, "id in (0, 4, 11)"))
+    commit_change(set_properties(current().configuration, {"delta.enableDeletionVectors": "false"}), current())
+    commit_change(add_constraint(current().configuration, "small", "n < 99 OR p IS NULL"), current())
+    before, files = rows(current), set(Table(current()).files()["path"].to_pylist())
+    assert done(execute(current, Update(ARROW, {"n": "n + 10"}, "id % 5 = 2 AND id < 25"))) == [5]
+    new = {i: (i % 3 + 10, before[i][1]) for i in (2, 7, 12, 17, 22)}
+    assert rows(current) == {**before, **new}
+    found = Table(current()).scan(columns=["id"], where="p = '1'").to_arrow()["id"].to_pylist()
+    assert found == [10, *range(12, 20)]
+    assert len(files & set(Table(current()).files()["path"].to_pylist())) == 1
+    metrics = commit_info(tmp_path)["operationMetrics"]
+    counts = ("numUpdatedRows", "numCopiedRows", "numRemovedFiles", "numAddedFiles", "numDeletionVectorsRemoved")
+    assert [metrics[name] for name in counts] == ["5", "22", "3", "3", "2"]
+    versions = read_plan(plan_scan(current(), row_ids=ids)).read_all()
+    if ids:
+        newest = pc.equal(versions["_row_commit_version"], current().version)
+        assert versions.filter(newest)["id"].to_pylist() == sorted(new)
+
+
+def test_an_update_of_all_rows_and_of_one_that_cannot_be_computed(tmp_path: Path) -> None:
+    current = make(tmp_path, {})
+    assert done(execute(current, Update(ARROW, {"n": "n + 1"}))) == [20]
+    assert rows(current) == {i: (i % 3 + 1, None) for i in range(20)}
+    files = sorted(tmp_path.rglob("*.parquet"))
+    with pytest.raises(InvalidOperationError, match="n"):
+        execute(current, Update(ARROW, {"n": "n + 2147483645"}, "id > 0"))
+    assert sorted(tmp_path.rglob("*.parquet")) == files
 
 
 def test_wrong_statements_are_refused(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
+from pyspark_delta.data.raw_rows import without_columns
 from pyspark_delta.data.reader import read_each, tasks_of
 from pyspark_delta.engines.arrow.row_rules import NO_RULES, BoundRules
-from pyspark_delta.engines.arrow.values import NewValue, compute_value
+from pyspark_delta.engines.arrow.values import NewValue, compute_value, expressions_in
 from pyspark_delta.engines.contract import DRIVER, TASKS, Done
 from pyspark_delta.engines.row_changes import (
     RESULT,
@@ -26,6 +28,7 @@ from pyspark_delta.engines.row_changes import (
     changed_rows,
 )
 from pyspark_delta.engines.tasks import FileGroup, numbered_groups
+from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.schema.types import StructType
@@ -75,6 +78,42 @@ class RowUpdate:
         if actions[-1] is RowAction.PREIMAGE:
             yield self._batch([*old, *ids], len(actions) - 1, number, rows.columns[-1])
 
+    def applied(self, rows: pa.RecordBatch, at: np.ndarray) -> list[pa.Array]:
+        """Return all columns of some rows, with new values in the rows at some positions, in ascending order.
+
+        After the columns of the table come the stored ids, if any, and one more column, which is left out. Raises
+        ComputationError and EngineDeclined.
+        """
+        columns: list[pa.Array] = rows.columns[:-1]
+        width, names = len(self.schema), list(self.schema.names)
+        whole = len(at) == rows.num_rows
+        given = rows.select(self._asked)
+        given = given if given.num_columns else without_columns(rows.num_rows)
+        given = given if whole else given.take(pa.array(at))
+        new = {
+            name: self._computed(value, given, columns[names.index(name)].type) for name, value in self.values.items()
+        }
+        if self.rules != NO_RULES and self.context.data is not None:
+            all_new = [new.get(name, given.column(name)) for name in names]
+            all_new = self.rules.apply(all_new, names, self.context.data)
+            changed = {*new, *(field.name for field, _ in self.rules.generated)}
+            new = {name: values for name, values in zip(names, all_new, strict=True) if name in changed}
+        replaced = {names.index(name): values for name, values in new.items()}
+        if self.stored_ids:  # the version of this commit, which files store as null
+            replaced[width + 1] = pa.nulls(len(at), pa.int64())
+        for place, values in replaced.items():
+            columns[place] = values if whole else _with_values(columns[place], at, values)
+        return columns
+
+    @property
+    def _asked(self) -> list[str]:
+        """The columns that new values and rules are computed from."""
+        if self.rules != NO_RULES:
+            return list(self.schema.names)
+        values = (expression for value in self.values.values() for expression in expressions_in(value))
+        used = {column.path[0] for expression in values for column in columns_of(expression)}
+        return [name for name in self.schema.names if name in used]
+
     def _computed(self, value: NewValue, rows: pa.RecordBatch, arrow_type: pa.DataType) -> pa.Array:
         """Return the values of a column, of exactly the type that readers get."""
         found = compute_value(value, rows)
@@ -108,6 +147,13 @@ def change_files(target: Target, files: pa.Table, condition: Expression | None, 
     assert tasks is not None
     groups = numbered_groups(read, files, tasks.cores(), cost)
     return Done(changed_rows(tasks.run_each(groups, partial(_change, change), RESULT), change.context), TASKS)
+
+
+def _with_values(column: pa.Array, at: np.ndarray, values: pa.Array) -> pa.Array:
+    """Return a column with other values at some positions."""
+    rows = np.arange(len(column))
+    rows[at] = np.arange(len(column), len(column) + len(at))
+    return pa.concat_arrays([column, values]).take(pa.array(rows))
 
 
 def _few(batches: Generator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch] | None:

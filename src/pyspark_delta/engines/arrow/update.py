@@ -9,13 +9,15 @@ import pyarrow as pa
 
 from pyspark_delta.engines.arrow.delete import not_exact
 from pyspark_delta.engines.arrow.file_changes import RowUpdate, change_files
+from pyspark_delta.engines.arrow.rewriting import update_files
 from pyspark_delta.engines.arrow.row_rules import RuleBinder
 from pyspark_delta.engines.arrow.row_search import search_rows
 from pyspark_delta.engines.arrow.values import ValueBinder
-from pyspark_delta.engines.contract import NONE, CannotRun, Done, answer
+from pyspark_delta.engines.contract import DRIVER, NONE, CannotRun, Done, answer
 from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
 from pyspark_delta.expressions.exact import names_of_table
 from pyspark_delta.expressions.tree import Column, Expression
+from pyspark_delta.protocol.draft import no_files
 from pyspark_delta.statements.row_ids import context_of
 from pyspark_delta.statements.target import Candidates, Target, by_partition
 
@@ -60,10 +62,27 @@ class ArrowUpdate:
             return self._nothing(files)
 
         def changed() -> Done[Changed]:
-            rows = change_files(self.target, files, condition, update)
+            change = self._rewritten if _keeps_places(self.target, update) else self._moved
+            rows = change(files, condition, update)
             return Done(Changed(files, rows.value, self.candidates.reads), rows.engine)
 
         return answer(changed)
+
+    def _moved(self, files: pa.Table, condition: Expression | None, update: RowUpdate) -> Done[ChangedRows]:
+        """Write the updated rows to new files; they are deleted from their old files."""
+        return change_files(self.target, files, condition, update)
+
+    def _rewritten(self, files: pa.Table, condition: Expression | None, update: RowUpdate) -> Done[ChangedRows]:
+        """Rewrite files that have a row to update; rows keep their order."""
+        found = search_rows(self.target, files, condition).value
+        if not found:
+            return Done(ChangedRows.nothing(1), DRIVER)
+        written = update_files(self.target, files, found, update)
+        count, new = sum(map(len, found.values())), written.value
+        rows = ChangedRows(
+            new, no_files(), {}, (count,), count, rewritten=tuple(sorted(found)), copied=new.rows - count
+        )
+        return Done(rows, written.engine)
 
     def _exact(self) -> Expression | CannotRun | None:
         """Return the condition as Arrow computes it; None for all rows."""
@@ -73,6 +92,11 @@ class ArrowUpdate:
 
     def _nothing(self, files: pa.Table) -> Done[Changed]:
         return Done(Changed(files, ChangedRows.nothing(1), self.candidates.reads), NONE)
+
+
+def _keeps_places(target: Target, update: RowUpdate) -> bool:
+    """Return True if files are rewritten and an updated row stays in its partition, and no change data is written."""
+    return not (target.uses_vectors or target.has_feed or update.context.in_any_order)
 
 
 def bind_update(target: Target, values: Mapping[tuple[str, ...], str | None]) -> RowUpdate | CannotRun:
