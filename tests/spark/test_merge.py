@@ -86,14 +86,15 @@ class Forced:
         self, request: pytest.FixtureRequest, session: SparkSession, cost: SetCost, caplog: pytest.LogCaptureFixture
     ) -> Iterator[None]:
         """Forces the engine, and checks that Spark ran what is for Spark."""
-        cost(session, **ENGINES[self.engine])
+        is_for_spark = request.function.__qualname__.startswith(SparkMerges.__name__)
+        cost(session, **ENGINES["Spark" if is_for_spark else self.engine])
         with caplog.at_level("INFO", logger="pyspark_delta.engines"):
             yield
         logged = [
             record.args for record in caplog.get_records("call") if record.name.startswith("pyspark_delta.engines")
         ]
         engines = {str(given[1]) for given in logged if isinstance(given, tuple) and given[0] == "MERGE"}
-        if self.engine == "Spark" or request.function.__qualname__.startswith(SparkMerges.__name__):
+        if self.engine == "Spark" or is_for_spark:
             assert engines <= {"Spark"}
 
 
