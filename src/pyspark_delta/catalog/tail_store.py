@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from pyspark_delta.catalog.log_tail import TailFiles, published_path
 from pyspark_delta.errors import FileNotFoundInStoreError
@@ -59,6 +61,11 @@ class TailStore:
 
     def list_from(self, start: str) -> Iterator[FileStatus]:
         return self.inner.list_from(start)
+
+    def list_tree(
+        self, directory: str, skips: Callable[[str], bool], boundaries: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        return self.inner.list_tree(directory, skips, boundaries)
 
     def open_input(self, path: str) -> Any:
         return self.inner.open_input(path)

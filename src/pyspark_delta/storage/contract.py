@@ -7,8 +7,19 @@ A *location* is a decoded, absolute path without a trailing slash: `/dir/file` o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+TREE = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size", pa.int64()),
+        pa.field("modification_time", pa.int64()),
+    ]
+)
+"""The columns of `ObjectStore.list_tree`: the path below the directory, size in bytes, time in ms since the epoch."""
 
 
 class FileStatus(NamedTuple):
@@ -60,6 +71,18 @@ class ObjectStore(Protocol):
         """Yield the files of `start`'s directory whose names are >= `start`'s, in UTF-8 order, without sub-directories.
 
         A directory that does not exist yields nothing.
+        """
+        ...
+
+    def list_tree(
+        self, directory: str, skips: Callable[[str], bool], boundaries: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield all files below a directory, in batches of the schema `TREE`, in no order.
+
+        Sub-directories whose name `skips` accepts are left out with everything below them. Sizes and times are null if
+        each file would cost a request for them. Links are not followed. `boundaries` are paths below the directory, in
+        UTF-8 order, at which a store may cut the listing into parts that it requests at the same time. A directory
+        that does not exist yields nothing.
         """
         ...
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 
@@ -80,6 +82,12 @@ class CountingStore:
         for status in self.inner.list_from(start):
             self.counts.add_file()
             yield status
+
+    def list_tree(
+        self, directory: str, skips: Callable[[str], bool], boundaries: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        self.counts.add("list", directory)
+        return self.inner.list_tree(directory, skips, boundaries)
 
     def open_input(self, path: str) -> Any:
         self.counts.add("open_input", path)

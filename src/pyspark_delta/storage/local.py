@@ -16,7 +16,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.exclusive_rename import rename_exclusive
+from pyspark_delta.storage.local_tree import walk
 
 _TEMPORARY = ".pyspark-delta-"
 _LEFTOVER = re.compile(re.escape(_TEMPORARY) + r"[0-9a-f]{32}\.tmp")
@@ -88,6 +89,12 @@ class LocalStore:
                 raise _translate("list", path, error) from error
             if stat.S_ISREG(found.st_mode):
                 yield _status(path, found)
+
+    def list_tree(
+        self, directory: str, skips: Callable[[str], bool], boundaries: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        with _translated("list", directory):
+            yield from walk(directory, skips)
 
     def open_input(self, path: str) -> Any:
         try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
+import pyarrow as pa
+
 from pyspark_delta.errors import FileAlreadyExistsError, FileNotFoundInStoreError
-from pyspark_delta.storage.contract import FileStatus
+from pyspark_delta.storage.contract import TREE, FileStatus
 
 
 class MemoryStore:
@@ -52,6 +54,19 @@ class MemoryStore:
                 if path.startswith(prefix) and path >= start and "/" not in path[len(prefix) :]
             ]
         yield from sorted(found, key=lambda status: status.path)
+
+    def list_tree(
+        self, directory: str, skips: Callable[[str], bool], boundaries: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        prefix = f"{directory}/"
+        with self._lock:
+            found = [
+                {"path": path[len(prefix) :], "size": len(data), "modification_time": modified}
+                for path, (data, modified) in self._files.items()
+                if path.startswith(prefix) and not any(map(skips, path[len(prefix) :].split("/")[:-1]))
+            ]
+        if found:
+            yield pa.RecordBatch.from_pylist(found, TREE)
 
     def open_input(self, path: str) -> Any:
         return io.BytesIO(self._get(path)[0])

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
 
 from pyspark_delta.errors import (
     FileAlreadyExistsError,
@@ -26,6 +28,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.credentials import ClientCredentials, CredentialSource
 from pyspark_delta.storage.object_file import ObjectInput, ObjectOutput
+from pyspark_delta.storage.object_tree import list_directories, list_in_ranges
 from pyspark_delta.storage.options import CREDENTIAL_SETTINGS, ClientOptions, client_options
 from pyspark_delta.storage.paths import canonical_scheme
 
@@ -142,6 +145,24 @@ class ObjectStorage:
                     break
                 if not below:
                     yield found
+
+    def list_tree(
+        self, directory: str, skips: Callable[[str], bool], boundaries: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        prefix = self._key(f"{directory}/")
+
+        def list_after(offset: str | None) -> Iterator[Sequence[Mapping[str, Any]]]:
+            with self._translated("list", directory):
+                yield from self._obstore.list(self._client, prefix or None, offset=offset, chunk_size=_LIST_CHUNK)
+
+        def list_directory(key: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
+            with self._translated("list", directory):
+                found = self._obstore.list_with_delimiter(self._client, key or None)
+                return found["objects"], found["common_prefixes"]
+
+        if self._kind in ("s3", "gs"):
+            return list_in_ranges(list_after, prefix, skips, boundaries)
+        return list_directories(list_directory, prefix, skips)
 
     def _list(self, start: str, directory: str, first: str, offset: str | None) -> Iterator[tuple[FileStatus, str]]:
         """Yield the files from `first` on, each with the key of its sub-directory, empty if it is in none."""

@@ -7,9 +7,11 @@ but the caller does not know that. Run an operation with a fault at every call i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+import pyarrow as pa
 
 from pyspark_delta.errors import StorageError
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
@@ -79,6 +81,14 @@ class FaultyStore:
         self._strike(due, "before", start)
         yield from self.inner.list_from(start)
         self._strike(due, "after", start)
+
+    def list_tree(
+        self, directory: str, skips: Callable[[str], bool], boundaries: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        due = self._due("list", directory)
+        self._strike(due, "before", directory)
+        yield from self.inner.list_tree(directory, skips, boundaries)
+        self._strike(due, "after", directory)
 
     def open_input(self, path: str) -> Any:
         return self._around("open_input", path, lambda: self.inner.open_input(path))

@@ -144,6 +144,22 @@ class StoreContract:
         (status,) = store.list_from(join(root, ""))
         assert status == store.status(join(root, "a"))
 
+    def test_lists_the_tree_below_a_directory(self, store: ObjectStore, root: str) -> None:
+        names = ["a", "c-1", "c/x", "c/_hidden/z", "c/y/z", "_log/0", "_log/deep/1", "d e/f%20g", "é/ü", "z"]
+        for name in names:
+            store.write(join(root, "t", *name.split("/")), b"123")
+        store.write(join(root, "t2"), b"x")
+        shown = sorted(name for name in names if "_" not in name)
+        for boundaries in ((), ("c-1",), ("_log/0", "c/x", "d", "é/ü")):
+            found = list(store.list_tree(join(root, "t"), lambda name: name.startswith("_"), boundaries))
+            assert sorted(path for batch in found for path in batch["path"].to_pylist()) == shown, boundaries
+            for batch in found:
+                assert set(batch["size"].to_pylist()) <= {3, None}
+                for file in batch.to_pylist():
+                    written = store.status(join(root, "t", file["path"])).modification_time
+                    assert file["modification_time"] in (None, written)
+        assert list(store.list_tree(join(root, "missing"), lambda name: False)) == []
+
     # --------------------------------------------------------------------------------------------------- deleting
     def test_delete(self, store: ObjectStore, root: str) -> None:
         paths = [join(root, "d", str(number)) for number in range(12)]
