@@ -10,6 +10,7 @@ from pyspark_delta.deletion_vectors.files import (
     read_deletion_vectors,
     write_deletion_vectors,
 )
+from pyspark_delta.deletion_vectors.locations import vector_locations
 
 __all__ = [
     "check_rows",
@@ -21,5 +22,6 @@ __all__ = [
     "read_deletion_vectors",
     "to_indexes",
     "to_words",
+    "vector_locations",
     "write_deletion_vectors",
 ]

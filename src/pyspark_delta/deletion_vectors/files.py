@@ -26,7 +26,7 @@ StoreFor = Callable[[str], ObjectStore]
 FILE_VERSION = 1
 _FIRST_OFFSET = 1
 _FRAME = 8  # the size before a bitmap and the checksum after it
-_UUID_LENGTH = 20
+UUID_LENGTH = 20
 _MAX_GAP = 1 << 20  # closer vectors of one file are fetched in one request
 
 
@@ -39,8 +39,8 @@ def deletion_vector_path(table_location: str, descriptor: DeletionVectorDescript
         case "p":
             return resolve_file(table_location, text)
         case "u":
-            prefix, encoded = text[:-_UUID_LENGTH], text[-_UUID_LENGTH:]
-            if len(encoded) != _UUID_LENGTH or ".." in prefix.split("/"):
+            prefix, encoded = text[:-UUID_LENGTH], text[-UUID_LENGTH:]
+            if len(encoded) != UUID_LENGTH or ".." in prefix.split("/"):
                 raise DeletionVectorError(f"The deletion vector path '{text}' does not end in an encoded UUID.")
             try:
                 identifier = uuid.UUID(bytes=z85.decode(encoded))

@@ -23,12 +23,12 @@ def no_files() -> pa.Table:
 class Operation:
     """The operation of a commit in `commitInfo`: its name, parameters and metrics, with delta-spark's names.
 
-    Parameters other than strings and booleans are JSON; metrics are numbers. `engine` is the engine that ran a
+    Parameters other than strings, numbers and booleans are JSON; metrics are numbers. `engine` is the engine that ran a
     statement; empty for other operations.
     """
 
     name: str
-    parameters: Mapping[str, str | bool] = field(default_factory=dict, hash=False)
+    parameters: Mapping[str, str | bool | int | None] = field(default_factory=dict, hash=False)
     metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
     engine: str = ""
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 TREE = pa.schema(
     [
-        pa.field("path", pa.string(), nullable=False),
+        pa.field("path", pa.string()),
         pa.field("size", pa.int64()),
         pa.field("modification_time", pa.int64()),
     ]

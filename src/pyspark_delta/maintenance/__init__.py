@@ -1,0 +1,1 @@
+"""Looking after tables: restoring versions, deleting files that no version needs."""

@@ -1,0 +1,73 @@
+"""Which files of a version no longer exist: by requests if they are few, otherwise by a listing of the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.deletion_vectors import deletion_vector_path, vector_locations
+from pyspark_delta.errors import FileNotFoundInStoreError
+from pyspark_delta.parallel import map_requests
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import join
+from pyspark_delta.storage.percent import resolve_column
+
+REQUESTS = 1000
+"""The most files that are asked for one by one."""
+
+_AT_ONCE = 32
+
+
+def missing_files(snapshot: Snapshot, files: pa.Table) -> pa.Table:
+    """Return the files, with columns of `actions.columns`, that do not exist, or whose deletion vector does not."""
+    paths = resolve_column(snapshot.location, files["path"])
+    vector_files = vector_locations(snapshot.location, files["deletion_vector"].combine_chunks())
+    gone = _gone(snapshot, pa.concat_arrays([*paths.chunks, vector_files]).unique())
+    if not len(gone):
+        return files.slice(0, 0)
+    lost = pc.is_in(paths, value_set=gone)
+    lost_vectors = set(vector_files.filter(pc.is_in(vector_files, value_set=gone)).to_pylist())
+    if lost_vectors:
+        lost = pc.or_(lost, _with_vector_in(files, snapshot.location, lost_vectors))
+    return files.filter(lost)
+
+
+def _with_vector_in(files: pa.Table, table_location: str, lost: set[str]) -> pa.Array:
+    """Return a mask of the files whose deletion vector is in one of the lost files."""
+
+    def is_lost(vector: dict[str, Any] | None) -> bool:
+        return vector is not None and deletion_vector_path(table_location, DeletionVectorDescriptor(**vector)) in lost
+
+    return pa.array([is_lost(vector) for vector in files["deletion_vector"].to_pylist()], pa.bool_())
+
+
+def _gone(snapshot: Snapshot, locations: pa.Array) -> pa.Array:
+    if len(locations) > REQUESTS:
+        inside = pc.starts_with(locations, join(snapshot.location, ""))
+        known = _listed(snapshot)
+        below = locations.filter(inside)
+        listed = pc.is_in(below, value_set=known)
+        # Files of other tables, and what an unusual listing hides, are asked for.
+        locations = pa.concat_arrays([below.filter(pc.invert(listed)), locations.filter(pc.invert(inside))])
+
+    def is_gone(location: str) -> bool:
+        try:
+            store_for(location, snapshot.storage_options).status(location)
+        except FileNotFoundInStoreError:
+            return True
+        return False
+
+    asked = locations.to_pylist()
+    return locations.filter(pa.array(list(map_requests(is_gone, asked, min(_AT_ONCE, len(asked) or 1))), pa.bool_()))
+
+
+def _listed(snapshot: Snapshot) -> pa.Array:
+    prefix = join(snapshot.location, "")
+    tree = snapshot.store.list_tree(snapshot.location, lambda name: name == "_delta_log")
+    return pa.concat_arrays(
+        [pa.array([], pa.string()), *(pc.binary_join_element_wise(prefix, batch.column("path"), "") for batch in tree)]
+    )
