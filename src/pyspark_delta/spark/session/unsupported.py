@@ -25,10 +25,10 @@ _BY_NAME = {
 }
 _REWRITE = "read the table, and write it with mode('overwrite') and option('dataChange', False)"
 _INSTEAD = {
-    "VACUUM": "Data files that no version needs are not deleted; {open}.cleanLog() deletes old files of the log.",
+    "VACUUM": "Use {open}.vacuum(retentionHours).",
     "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) before the write sets the number of files.",
     "REORG": f"To rewrite the files, {_REWRITE}.",
-    "RESTORE": "Read the version with option('versionAsOf', version), and write it with mode('overwrite').",
+    "RESTORE": "Use {open}.restoreToVersion(version) or {open}.restoreToTimestamp(timestamp).",
     "CLONE": "Read the version to copy, and write it to the new path.",
     "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
     "format('delta').",
@@ -79,21 +79,9 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
 class UnsupportedOperations:
     """The methods of delta-spark's DeltaTable that are not supported. Each raises InvalidOperationError."""
 
-    def vacuum(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("VACUUM", "DeltaTable.vacuum")
-
     def optimize(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""
         raise refusal("OPTIMIZE", "DeltaTable.optimize")
-
-    def restoreToVersion(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("RESTORE", "DeltaTable.restoreToVersion")
-
-    def restoreToTimestamp(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("RESTORE", "DeltaTable.restoreToTimestamp")
 
     def clone(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""

@@ -1,0 +1,130 @@
+"""The methods of `DeltaTable` that look after a table: delta-spark's names and result columns, and more arguments."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from pyspark_delta.maintenance.restore import RestorePlan, plan_restore, restore
+from pyspark_delta.maintenance.undo import version_before_last_change
+from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
+from pyspark_delta.spark.conf.arguments import check_text
+from pyspark_delta.spark.conf.write_defaults import is_set
+from pyspark_delta.storage.paths import join, to_hadoop
+from pyspark_delta.transaction.commit_info import engine_info
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_delta.snapshot import Snapshot
+
+_RESTORED = {  # delta-spark's column, and the metric in the history
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
+_ONE_LONG = "bigint"
+
+
+class MaintainedDeltaTable:
+    """Restoring versions, and deleting files that no version needs: in this process, without a Spark job."""
+
+    _spark: SparkSession
+    _storage_options: Mapping[str, str]
+
+    @abstractmethod
+    def _open(self, version: int | None = None, timestamp: str | datetime | int | None = None) -> Snapshot: ...
+
+    def restoreToVersion(self, version: int, *, ignoreMissingFiles: bool = False) -> DataFrame:
+        """Commit an earlier version as the newest one; return one row with numbers and sizes of files.
+
+        Rows, schema, partitioning, properties and clustering become those of the version. Table features, values of
+        identity columns and row ids do not go back. With `ignoreMissingFiles`, or the session setting
+        `spark.sql.files.ignoreMissingFiles`, files that were vacuumed are left out with their rows. Raises
+        VersionNotFoundError, InvalidOperationError, AppendOnlyTableError, and CommitConflictError.
+        """
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise TypeError(f"version is a number of a version, found {type(version).__name__}.")
+        return self._restore(self._open(version=version), None, ignoreMissingFiles)
+
+    def restoreToTimestamp(self, timestamp: str, *, ignoreMissingFiles: bool = False) -> DataFrame:
+        """Commit the version of a time as the newest one; see `restoreToVersion`.
+
+        `timestamp` is text such as `2024-01-31` or `2024-01-31 12:00:00`, in the session's time zone. Raises
+        TimestampOutOfRangeError too.
+        """
+        check_text("timestamp", timestamp)
+        return self._restore(self._open(timestamp=timestamp), timestamp, ignoreMissingFiles)
+
+    def undo(self) -> DataFrame:
+        """Restore the version before the newest commit that changed rows, schema or properties.
+
+        Undoing twice brings the change back. Raises and returns as `restoreToVersion`.
+        """
+        current = self._open()
+        return self._restore(current.at_version(version_before_last_change(current)), None, False)
+
+    def _restore(self, target: Snapshot, timestamp: str | None, ignore_missing: bool) -> DataFrame:
+        spark = self._spark
+        ignore_missing |= (spark.conf.get("spark.sql.files.ignoreMissingFiles", None) or "").lower() == "true"
+        plan: RestorePlan = plan_restore(self._open(), target, ignore_missing_files=ignore_missing, timestamp=timestamp)
+        restore(
+            plan,
+            user_metadata=spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None),
+            engine_info=engine_info(f"PySpark/{spark.version}"),
+        )
+        row = [plan.metrics[name] for name in _RESTORED.values()]
+        return spark.createDataFrame([row], ", ".join(f"{name} {_ONE_LONG}" for name in _RESTORED))
+
+    def vacuum(
+        self,
+        retentionHours: float | None = None,
+        *,
+        dryRun: bool = False,
+        mode: Literal["auto", "full", "lite"] = "auto",
+        inventory: DataFrame | None = None,
+        keepVersions: Sequence[int] = (),
+        protect: Sequence[str] = (),
+    ) -> DataFrame:
+        """Delete the files that no version within the retention needs; return the table's path in column `path`.
+
+        With `dryRun`, delete nothing and return a row for each file that would go: `path`, `size` in bytes, and `kind`.
+        The other arguments and errors are those of `Table.vacuum`; `retentionHours` counts, unlike in delta-spark
+        since 4.0. A time shorter than the table's needs the session setting
+        `spark.databricks.delta.retentionDurationCheck.enabled` at false.
+        """
+        plan = self._vacuum_plan(retentionHours, mode, inventory, keepVersions, protect)
+        location = plan.snapshot.location
+        if dryRun:
+            columns = (plan.files[name].to_pylist() for name in ("path", "size", "kind"))
+            rows = [(to_hadoop(join(location, path)), size, kind) for path, size, kind in zip(*columns, strict=True)]
+            return self._spark.createDataFrame(rows, "path string, size bigint, kind string")
+        plan.execute()
+        return self._spark.createDataFrame([(to_hadoop(location),)], "path string")
+
+    def _vacuum_plan(
+        self,
+        hours: float | None,
+        mode: Literal["auto", "full", "lite"],
+        inventory: DataFrame | None,
+        keep_versions: Sequence[int],
+        protect: Sequence[str],
+    ) -> VacuumPlan:
+        listed = None
+        if inventory is not None:
+            listed = inventory.selectExpr("path", "length", "isDir", "modificationTime").toArrow()
+        request = VacuumRequest(
+            retention_hours=hours,
+            mode=mode,
+            inventory=listed,
+            keep_versions=keep_versions,
+            protect=protect,
+            protect_options=self._storage_options,
+            enforce_retention_duration=is_set(self._spark, "retentionDurationCheck.enabled", default=True),
+        )
+        return plan_vacuum(self._open(), request, engine_info=engine_info(f"PySpark/{self._spark.version}"))

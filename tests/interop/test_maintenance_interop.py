@@ -1,0 +1,109 @@
+"""RESTORE and VACUUM by turns with delta-spark on one table: rows, history, and the bookmark of lite vacuums."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.interop.conftest import DeltaSparkServer
+
+from pyspark_delta.snapshot.cache import clear_cache
+from pyspark_delta.table import Table
+
+pytestmark = pytest.mark.spark
+
+SAME = ("operation", "operationParameters", "isolationLevel", "isBlindAppend")
+TABLES = {
+    "vectors": "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'",
+    "rewritten": "'delta.enableDeletionVectors' = 'false', 'delta.columnMapping.mode' = 'name'",
+}
+
+
+@pytest.fixture(params=TABLES)
+def path(request: pytest.FixtureRequest, delta_spark_peer: DeltaSparkServer, tmp_path: Path) -> Path:
+    path = tmp_path / "t"
+    delta_spark_peer.ask(
+        "sql",
+        statements=[
+            f"create table delta.`{path}` (id bigint, p string) using delta partitioned by (p) "
+            f"tblproperties ({TABLES[request.param]})",
+            f"insert into delta.`{path}` select /*+ coalesce(1) */ id, if(id < 50, 'a', 'b') from range(100)",
+            f"delete from delta.`{path}` where id % 10 = 3",
+            f"update delta.`{path}` set p = 'c' where id < 20",
+            f"alter table delta.`{path}` set tblproperties ('user.x' = 'y')",
+        ],
+    )
+    return path
+
+
+def rows(path: Path) -> list[tuple[int, str]]:
+    found = Table.open(path).scan().to_arrow().to_pylist()
+    return sorted((row["id"], row["p"]) for row in found)
+
+
+def theirs(peer: DeltaSparkServer, path: Path) -> list[tuple[int, str]]:
+    return sorted((row["id"], row["p"]) for row in peer.read(path).to_pylist())
+
+
+def history(path: Path) -> list[dict[str, Any]]:
+    clear_cache(str(path))
+    return Table.open(path).history()
+
+
+def test_each_restores_what_the_other_wrote(delta_spark_peer: DeltaSparkServer, path: Path, tmp_path: Path) -> None:
+    peer, copy = delta_spark_peer, tmp_path / "copy"
+    shutil.copytree(path, copy)
+    for version in (1, 3, 2):
+        peer.ask("sql", statements=[f"restore table delta.`{copy}` to version as of {version}"])
+        table = Table.open(path)
+        result = table.restore(version)
+        assert rows(path) == theirs(peer, path) == theirs(peer, copy) == rows(copy)
+        ours, expected = history(path)[0], history(copy)[0]
+        assert {name: ours[name] for name in SAME} == {name: expected[name] for name in SAME}
+        assert ours["operationMetrics"].keys() == expected["operationMetrics"].keys()
+        assert ours["operationMetrics"]["numRestoredFiles"] == expected["operationMetrics"]["numRestoredFiles"]
+        assert Table.open(path).metadata.configuration.keys() == Table.open(copy).metadata.configuration.keys()
+        assert result.version == table.version
+    peer.ask("sql", statements=[f"restore table delta.`{path}` to version as of 4"])
+    Table.open(copy).restore(5)
+    assert rows(path) == theirs(peer, path)
+    assert rows(copy) == theirs(peer, copy)
+
+
+def test_each_vacuums_after_the_other(delta_spark_peer: DeltaSparkServer, path: Path) -> None:
+    peer, table, bookmark = delta_spark_peer, Table.open(path), path / "_delta_log" / "_last_vacuum_info"
+    expected = rows(path)
+    unchecked = "set spark.databricks.delta.retentionDurationCheck.enabled = false"
+    logged = "set spark.databricks.delta.vacuum.logging.enabled = true"
+    planned = set(table.vacuum(0, mode="full", enforce_retention_duration=False, plan=True).files["path"].to_pylist())
+    dry_run = peer.ask("sql", statements=[unchecked, logged]) or peer.ask(
+        "rows", statement=f"vacuum delta.`{path}` retain 0 hours dry run"
+    )
+    assert planned == {row["path"].removeprefix(f"file:{path}/").removeprefix(f"file://{path}/") for row in dry_run}
+    table.vacuum(0, mode="full", enforce_retention_duration=False)
+    ours = json.loads(bookmark.read_bytes())
+    start = history(path)[1]
+    for number in range(2):  # lite vacuums of both engines use and keep the bookmark of the other
+        peer.ask("sql", statements=[f"update delta.`{path}` set p = 'd{number}' where id = 99"])
+        peer.ask("sql", statements=[unchecked, logged, f"vacuum delta.`{path}` lite retain 0 hours"])
+        assert (
+            json.loads(bookmark.read_bytes())["latestCommitVersionOutsideOfRetentionWindow"]
+            > (ours["latestCommitVersionOutsideOfRetentionWindow"])
+        )
+        peer_start = history(path)[1]
+        assert peer_start["operation"] == start["operation"] == "VACUUM START"
+        assert peer_start["operationParameters"] == start["operationParameters"]
+        assert peer_start["operationMetrics"].keys() == start["operationMetrics"].keys()
+        peer.ask("sql", statements=[f"update delta.`{path}` set p = 'e{number}' where id = 98"])
+        clear_cache(str(path))
+        plan = Table.open(path).vacuum(0, mode="lite", enforce_retention_duration=False, plan=True)
+        assert plan.files.num_rows
+        plan.execute()
+        ours = json.loads(bookmark.read_bytes())
+    left = Table.open(path).vacuum(0, mode="full", enforce_retention_duration=False, plan=True)
+    assert left.files.num_rows == 0
+    assert [row[0] for row in rows(path)] == [row[0] for row in expected]
+    assert rows(path) == theirs(peer, path)
