@@ -23,13 +23,13 @@ TABLES = {
 
 
 @pytest.fixture(params=TABLES)
-def path(request: pytest.FixtureRequest, delta_spark_peer: DeltaSparkServer, tmp_path: Path) -> Path:
+def path(request: pytest.FixtureRequest, delta_spark_server: DeltaSparkServer, tmp_path: Path) -> Path:
     path = tmp_path / "t"
-    delta_spark_peer.ask(
+    columns = "(id bigint, p string) using delta partitioned by (p)"
+    delta_spark_server.ask(
         "sql",
         statements=[
-            f"create table delta.`{path}` (id bigint, p string) using delta partitioned by (p) "
-            f"tblproperties ({TABLES[request.param]})",
+            f"create table delta.`{path}` {columns} tblproperties ({TABLES[request.param]})",
             f"insert into delta.`{path}` select /*+ coalesce(1) */ id, if(id < 50, 'a', 'b') from range(100)",
             f"delete from delta.`{path}` where id % 10 = 3",
             f"update delta.`{path}` set p = 'c' where id < 20",
@@ -53,8 +53,8 @@ def history(path: Path) -> list[dict[str, Any]]:
     return Table.open(path).history()
 
 
-def test_each_restores_what_the_other_wrote(delta_spark_peer: DeltaSparkServer, path: Path, tmp_path: Path) -> None:
-    peer, copy = delta_spark_peer, tmp_path / "copy"
+def test_each_restores_what_the_other_wrote(delta_spark_server: DeltaSparkServer, path: Path, tmp_path: Path) -> None:
+    peer, copy = delta_spark_server, tmp_path / "copy"
     shutil.copytree(path, copy)
     for version in (1, 3, 2):
         peer.ask("sql", statements=[f"restore table delta.`{copy}` to version as of {version}"])
@@ -73,8 +73,8 @@ def test_each_restores_what_the_other_wrote(delta_spark_peer: DeltaSparkServer, 
     assert rows(copy) == theirs(peer, copy)
 
 
-def test_each_vacuums_after_the_other(delta_spark_peer: DeltaSparkServer, path: Path) -> None:
-    peer, table, bookmark = delta_spark_peer, Table.open(path), path / "_delta_log" / "_last_vacuum_info"
+def test_each_vacuums_after_the_other(delta_spark_server: DeltaSparkServer, path: Path) -> None:
+    peer, table, bookmark = delta_spark_server, Table.open(path), path / "_delta_log" / "_last_vacuum_info"
     expected = rows(path)
     unchecked = "set spark.databricks.delta.retentionDurationCheck.enabled = false"
     logged = "set spark.databricks.delta.vacuum.logging.enabled = true"

@@ -61,7 +61,7 @@ class Maintenance:
         try:
             would_go = table.vacuum(0, dryRun=True).where("kind = 'data'").collect()
             assert {row.path.rpartition("/")[2] for row in would_go} == removed
-            assert [row.size for row in would_go] == [(path / name).stat().st_size for name in removed]
+            assert sum(row.size for row in would_go) == sum((path / name).stat().st_size for name in removed)
             listed = session.createDataFrame(
                 [(f"file:{path}/{name}", 1, False, 0) for name in removed],
                 "path string, length bigint, isDir boolean, modificationTime bigint",
