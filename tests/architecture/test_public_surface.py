@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import pyspark_delta
+from pyspark_delta.maintenance.restore import RestorePlan
+from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
@@ -33,9 +35,12 @@ RETURNED = (
     DeltaMergeBuilder,
     DeltaTableAlter,
     DeltaTransaction,
+    RestorePlan,
     Scan,
     TableAlter,
     TableMerge,
+    VacuumPlan,
+    VacuumResult,
 )
 CONSTRUCTED = (pyspark_delta.IdentityGenerator,)  # the others are made by class methods and functions
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -9,13 +9,13 @@ import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
-from pyspark_delta.cli import definition, inspection, rows, writing
+from pyspark_delta.cli import definition, inspection, maintenance, rows, writing
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.output import discard, prepare_streams, print_problem, print_text
 
 app = typer.Typer(
     name="pyspark-delta",
-    help="Look at Delta tables, create and change them, without Spark.",
+    help="Look at Delta tables, create, change and maintain them, without Spark.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -55,6 +55,9 @@ for _command in (
     writing.merge,
     definition.set_,
     definition.unset,
+    maintenance.restore,
+    maintenance.undo,
+    maintenance.vacuum,
     inspection.doctor,
 ):
     app.command(_command.__name__.rstrip("_"))(_command)

@@ -151,8 +151,7 @@ def merge(
 
     In conditions and values, t is the table and s are the rows of the files. A clause is 'delete', 'update *',
     'update a = s.a, b = t.b + 1', 'insert *' or 'insert a = s.a'; * is all columns, by name. A condition may follow, as
-    in 'delete where s.state = 1'. A row takes the first clause of its kind whose condition is true. The rows of the
-    files are held in memory.
+    in 'delete where s.state = 1'. A row takes the first clause of its kind whose condition is true.
     """
     clauses = [
         *(("matched", parse_clause(text, "--when-matched", ("update", "delete"))) for text in matched or ()),

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata, Metadata
+from pyspark_delta.display import html_facts
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.features.support import check_removable, check_writable
@@ -44,7 +45,7 @@ _REMOVED = tuple(field.name for field in TOMBSTONE_FIELDS if field.name in _ADDE
 _KEPT = (ENABLE_IN_COMMIT_TIMESTAMPS.name, IN_COMMIT_TIMESTAMP_VERSION.name, IN_COMMIT_TIMESTAMP_TIME.name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RestorePlan:
     """What restoring `target` would do to `current`, two versions of a table.
 
@@ -71,6 +72,33 @@ class RestorePlan:
             "removedFilesSize": removed,
             "restoredFilesSize": restored,
         }
+
+    def facts(self) -> dict[str, object]:
+        """Return the plan as names and values."""
+        return {
+            "operation": "RESTORE",
+            "version": self.current.version,
+            "restored_version": self.target.version,
+            "files_added": self.adds.num_rows,
+            "files_removed": self.removes.num_rows,
+            "files_missing": self.left_out.num_rows,
+            "bytes_added": _size(self.adds),
+            "bytes_removed": _size(self.removes),
+        }
+
+    def execute(self, *, user_metadata: str | None = None, engine_info: str = "") -> int:
+        """Commit the plan, and return the version. A concurrent commit that changes rows or metadata is a conflict.
+
+        `user_metadata` is kept with the commit. Raises CommitConflictError.
+        """
+        state = commit_draft(_draft(self, user_metadata, engine_info), state_of(self.current))
+        return state.version
+
+    def _repr_html_(self) -> str:
+        return html_facts("RestorePlan", self.facts())
+
+    def __repr__(self) -> str:
+        return f"RestorePlan({self.current.location!r}, {self.current.version} to {self.target.version})"
 
     def __str__(self) -> str:
         target, current = self.target, self.current
@@ -110,15 +138,6 @@ def plan_restore(
     if missing.num_rows:
         adds = adds.filter(pc.invert(pc.is_in(adds["path"], value_set=missing["path"].combine_chunks())))  # C279
     return RestorePlan(current, target, adds, removes, missing, timestamp)
-
-
-def restore(plan: RestorePlan, *, user_metadata: str | None = None, engine_info: str = "") -> int:
-    """Commit a plan, and return the version. A concurrent commit that changes rows or metadata is a conflict.
-
-    Raises CommitConflictError.
-    """
-    state = commit_draft(_draft(plan, user_metadata, engine_info), state_of(plan.current))
-    return state.version
 
 
 def _draft(plan: RestorePlan, user_metadata: str | None, engine_info: str) -> CommitDraft:

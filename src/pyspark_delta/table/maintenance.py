@@ -15,7 +15,7 @@ from pyspark_delta.features.support import check_known
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.compaction import write_compaction
-from pyspark_delta.maintenance.restore import RestorePlan, plan_restore, restore
+from pyspark_delta.maintenance.restore import RestorePlan, plan_restore
 from pyspark_delta.maintenance.undo import version_before_last_change
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumRequest, VacuumResult, plan_vacuum
 from pyspark_delta.progress import ShowProgress, operation
@@ -185,7 +185,7 @@ class MaintainedTable(ABC):
         return made if plan else self._restore(made, commit_info)
 
     def _restore(self, plan: RestorePlan, commit_info: CommitInfo) -> ChangeResult:
-        version = restore(plan, user_metadata=provenance(None, commit_info)["user_metadata"])
+        version = plan.execute(user_metadata=provenance(None, commit_info)["user_metadata"])
         self.refresh()
         return ChangeResult(version, plan.metrics)
 

@@ -20,7 +20,7 @@ from pyspark_delta.errors import (
     VersionNotFoundError,
 )
 from pyspark_delta.maintenance import missing_files
-from pyspark_delta.maintenance.restore import plan_restore, restore
+from pyspark_delta.maintenance.restore import plan_restore
 from pyspark_delta.table import Table
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -94,7 +94,7 @@ def test_a_plan_changes_nothing(tmp_path: Path) -> None:
     plan = table.restore(1, plan=True)
     assert (plan.adds.num_rows, plan.removes.num_rows, table.version) == (1, 1, 2)
     assert f"Restore version 1 of '{tmp_path}'" in str(plan)
-    assert restore(plan) == 3
+    assert plan.execute() == 3
 
 
 def test_declarations_go_back_and_high_water_marks_do_not(tmp_path: Path) -> None:
@@ -222,4 +222,4 @@ def test_a_concurrent_append_is_a_conflict(tmp_path: Path) -> None:
     plan = plan_restore(table.snapshot, table.snapshot.at_version(1))
     Table.open(tmp_path).append({"id": [100], "s": ["x"]})
     with pytest.raises(ConcurrentAppendError):
-        restore(plan)
+        plan.execute()

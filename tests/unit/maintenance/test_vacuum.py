@@ -15,8 +15,17 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as PeerTable
+from tests.managed import Warehouse
 
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, StorageError
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.errors import (
+    InvalidOperationError,
+    InvalidOptionError,
+    MaintenanceNotAllowedError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import intercepted
@@ -148,7 +157,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize(("name", "is_hidden"), HIDDEN)
-def test_hidden_names_are_never_deleted(tmp_path: Path, name: str, is_hidden: bool) -> None:
+def test_c016_hidden_names_are_never_deleted(tmp_path: Path, name: str, is_hidden: bool) -> None:
     table = Table.create(tmp_path / "t", "id INT, _p STRING", partition_by=["_p"])
     file = tmp_path / "t" / name
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -213,6 +222,29 @@ def test_clones_protect_their_files(tmp_path: Path) -> None:
     assert planned(table) == {name}
     assert planned(table, protect=[str(tmp_path / "clone")]) == set()
     assert planned(clone) == set()
+
+
+def test_c344_tables_that_cannot_be_written_are_not_vacuumed(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.overwrite({"id": [1], "p": ["b"]})
+    features = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["ofTheFuture"]}
+    (tmp_path / "_delta_log" / f"{3:020}.json").write_text(json.dumps({"protocol": features}) + "\n")
+    with pytest.raises(UnsupportedFeatureError, match="ofTheFuture"):
+        Table.open(tmp_path).vacuum(plan=True)
+
+
+def test_c478_a_catalog_must_allow_the_vacuum(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create()
+    warehouse.append(1, 2)
+    warehouse.open().delete("id = 1")
+    with pytest.raises(MaintenanceNotAllowedError, match="vacuum"):
+        warehouse.open().vacuum()
+    warehouse.open().restore(1)
+    assert warehouse.ids() == [1, 2]
+    managed: Any = managed_table(warehouse.snapshot().catalog_table)
+    managed.catalog.allow_maintenance(managed.info.name, [Maintenance.VACUUM])
+    assert warehouse.open().vacuum().num_deleted_files == 0
 
 
 # ------------------------------------------------------------------------------------------------------- deleting

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.display import counted, html_facts
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.maintenance.vacuum.bookmark import Bookmark, read_bookmark
@@ -34,7 +35,7 @@ _SAMPLE = 10_000  # paths that determine in which parts an object store is liste
 _DAY = 86_400_000  # ms
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VacuumPlan:
     """What a vacuum would delete from a table, and what stays.
 
@@ -83,6 +84,25 @@ class VacuumPlan:
             self.oldest_readable_version,
             self.engine_info,
         )
+
+    def facts(self) -> dict[str, object]:
+        """Return the plan as names and values."""
+        kinds = {f"files_of_{kind.replace(' ', '_')}": number for kind, (number, _) in self.by_kind().items()}
+        return {
+            "operation": "VACUUM",
+            "version": self.snapshot.version,
+            "mode": self.mode,
+            "files": self.files.num_rows,
+            **kinds,
+            "bytes": self.size_in_bytes,
+            "oldest_readable_version": self.oldest_readable_version,
+        }
+
+    def _repr_html_(self) -> str:
+        return html_facts("VacuumPlan", self.facts())
+
+    def __repr__(self) -> str:
+        return f"VacuumPlan({self.snapshot.location!r}, mode={self.mode!r}, {counted(self.files.num_rows, 'file')})"
 
     def __str__(self) -> str:
         location, number = self.snapshot.location, self.files.num_rows

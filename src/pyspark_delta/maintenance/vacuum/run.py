@@ -9,6 +9,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.display import html_facts
 from pyspark_delta.errors import FileNotFoundInStoreError, InvalidOperationError, StorageError
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import CommitName
@@ -45,6 +46,9 @@ class VacuumResult:
     num_vacuumed_directories: int
     oldest_readable_version: int
     kept: int = 0
+
+    def _repr_html_(self) -> str:
+        return html_facts("VacuumResult", vars(self))
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from pyspark_delta.maintenance.restore import RestorePlan, plan_restore, restore
+from pyspark_delta.maintenance.restore import RestorePlan, plan_restore
 from pyspark_delta.maintenance.undo import version_before_last_change
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
 from pyspark_delta.spark.conf.arguments import check_text
@@ -73,8 +73,7 @@ class MaintainedDeltaTable:
         spark = self._spark
         ignore_missing |= (spark.conf.get("spark.sql.files.ignoreMissingFiles", None) or "").lower() == "true"
         plan: RestorePlan = plan_restore(self._open(), target, ignore_missing_files=ignore_missing, timestamp=timestamp)
-        restore(
-            plan,
+        plan.execute(
             user_metadata=spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None),
             engine_info=engine_info(f"PySpark/{spark.version}"),
         )
