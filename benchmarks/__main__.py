@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from benchmarks import earlier, report
 from benchmarks.calibration import SECONDS, calibrate, drift
 from benchmarks.datasets import Datasets
 from benchmarks.machine import commit, describe
-from benchmarks.model import FULL, QUICK, Dataset, Scale, Workload
+from benchmarks.model import FULL, QUICK, Dataset, Goal, Scale, Workload
 from benchmarks.registry import MODULES, load
 from benchmarks.run import ROOT, default_environments, peer_jars, run_workload
 
@@ -40,13 +41,16 @@ def main(arguments: list[str] | None = None) -> int:
                 say(f"{name} is done")
                 continue
             workload = load(name, scale)
+            if options.without_spark:
+                workload = without_sessions(workload)
             result = run_one(workload, Datasets(CACHE, say), environments, 1.0 if options.quick else SECONDS)
-            results["workloads"][name] = {**result, "commit": measured}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(results, indent=1))
+            if not options.without_spark:  # a part of a result
+                results["workloads"][name] = {**result, "commit": measured}
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(results, indent=1))
             say(report.terminal(workload, result["rows"]) + "\n")
             failed = failed or bool(problems(workload, result))
-    for name in options.workloads or MODULES:
+    for name in (options.workloads or MODULES) if not options.without_spark else ():
         if name in results["workloads"]:
             workload, result = load(name, scale), results["workloads"][name]
             for line in [*problems(workload, result), *report.summary(workload, result["rows"])]:
@@ -55,6 +59,22 @@ def main(arguments: list[str] | None = None) -> int:
         report.write(DOCUMENT, report.markdown(results, scale))
         say(f"The tables are in {DOCUMENT.relative_to(ROOT)}.")
     return int(failed)
+
+
+def without_sessions(workload: Workload) -> Workload:
+    """Return the workload with the peers that need no Spark session, and the goals that concern only these."""
+    peers = tuple(peer for peer in workload.peers if not peer.session)
+    names = {peer.name for peer in peers}
+    variants = [
+        replace(
+            variant,
+            goals=tuple(goal for goal in variant.goals if isinstance(goal, Goal) and goal.peer in names),
+            peers=tuple(name for name in variant.peers if name in names),
+        )
+        for variant in workload.variants
+        if not variant.peers or names.intersection(variant.peers)
+    ]
+    return replace(workload, peers=peers, variants=tuple(variants))
 
 
 def compare(commit: str, workloads: Sequence[str], scale: Scale) -> int:
@@ -132,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="leave out what has a result of this commit")
     parser.add_argument("--table", action="store_true", help="run nothing, report the results there are")
     parser.add_argument("--earlier", metavar="COMMIT", help="compare with this earlier commit instead of with peers")
+    parser.add_argument("--without-spark", action="store_true", help="leave out what needs a session; keep no result")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/developers/performance.md")
     return parser
 
