@@ -7,6 +7,7 @@ with matching rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -15,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.file_columns import Column, FileSchema, leaves, read_column
-from pyspark_delta.data.opened import opened_file
+from pyspark_delta.data.file_columns import Column, read_column
+from pyspark_delta.data.layouts import Layout, Layouts
+from pyspark_delta.data.opened import opened_file, translated
 from pyspark_delta.data.raw_rows import Indexes, Leaves, RawRows, RowSelection, raw_rows, runs, shared, without_columns
 from pyspark_delta.data.row_groups import RowGroupFilter
 from pyspark_delta.deletion_vectors import check_rows, of_indexes
 from pyspark_delta.errors import CorruptLogError, DataFileError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of
-from pyspark_delta.lru import LruCache
 from pyspark_delta.scan.plan import (
     ChangeType,
     ColumnPlan,
@@ -37,23 +38,17 @@ from pyspark_delta.scan.plan import (
     ScanTask,
 )
 from pyspark_delta.schema.arrow import to_arrow
-from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
-from pyspark_delta.schema.types import LONG, StructField
+from pyspark_delta.schema.types import StructField
 from pyspark_delta.storage.paths import resolve_file
 
-_KEPT_LAYOUTS = 16
 _LATE_BYTES = 1 << 20  # bytes of columns that justify a separate read
+_SMALL_ROWS = 16_384  # files with at most so many rows and bytes are read at once and converted together
+_SMALL_BYTES = 8 << 20
+_TOGETHER_ROWS = 65_536
+_TOGETHER_BYTES = 32 << 20
 
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """How the columns of a context are read from files of one schema."""
-
-    columns: tuple[Column | None, ...]  # None for columns that are not in files
-    legacy: tuple[LegacyCalendar | None, ...]  # for columns with dates or times of the legacy calendar
-    every: Leaves
-    first: Leaves  # of columns in the residual predicate
-    rest: Leaves  # leaves of the other columns
+DataFile = tuple[ScanTask, Mapping[str, pa.Scalar], RowSelection]
+"""A file to read: its task, its typed partition values by physical name, and the rows to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +57,37 @@ class _Opened:
 
     parquet: pq.ParquetFile
     path: str
-    layout: _Layout
+    layout: Layout
     task: ScanTask
     constants: Mapping[str, pa.Scalar]
+
+
+class _SmallFiles:
+    """Raw rows of small files that are converted together."""
+
+    __slots__ = ("files", "rows", "size")
+
+    def __init__(self) -> None:
+        self.files: list[tuple[_Opened, pa.Table]] = []
+        self.rows = self.size = 0
+
+    def takes(self, file: _Opened, size: int) -> bool:
+        """Return True if there is room for a file, and it has the layout and the constants of the others."""
+        if not self.files:
+            return True
+        first = self.files[0][0]
+        return (
+            file.layout is first.layout
+            and self.rows + file.parquet.metadata.num_rows <= _TOGETHER_ROWS
+            and self.size + size <= _TOGETHER_BYTES
+            and file.constants == first.constants
+        )
+
+    def add(self, file: _Opened, rows: pa.Table, size: int) -> None:
+        """Add the rows of a file, which has `size` bytes uncompressed."""
+        self.files.append((file, rows))
+        self.rows += rows.num_rows
+        self.size += size
 
 
 class DataFileReader:
@@ -80,48 +103,106 @@ class DataFileReader:
         asked = {column.path[0] for column in columns_of(context.residual)} if context.residual is not None else ()
         self._asked = [i for i, name in enumerate(self._names) if name in asked]
         self._row_groups = RowGroupFilter(context.residual)
-        self._layouts: LruCache[str, tuple[pa.Schema, _Layout]] = LruCache(_KEPT_LAYOUTS)
+        self._layouts = Layouts(context, self._asked)
 
     def read(
         self, task: ScanTask, constants: Mapping[str, pa.Scalar], selection: RowSelection
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file. `constants` are the typed partition values by physical name."""
-        path = resolve_file(self._context.table_location, task.path)
-        with opened_file(path, self._context.storage_options) as file:
-            if selection.rows is not None:
-                check_rows(selection.rows, file.metadata.num_rows, path)
-            layout = self._layout(file, path)
-            groups: Sequence[int] = range(file.metadata.num_row_groups)
-            if self._row_groups.can_skip:
-                in_file = [  # the bounds of row groups are in the calendar of the file
-                    None if _is_constant(plan, constants) or legacy is not None else column
-                    for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
-                ]
-                groups = self._row_groups.groups(file.metadata, zip(self._names, in_file, strict=True))
-            groups = selection.groups(file.metadata, shared(file.metadata, groups, task.share))
-            opened = _Opened(file, path, layout, task, constants)
-            for run, _ in runs(file.metadata, groups):
-                for rows in self._rows_of(opened, run, selection):
-                    if rows.num_rows:
-                        yield rows
+        with self._open(task, constants) as file:
+            yield from self._rows(file, selection)
+
+    def read_together(self, files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some files, in order. Small files of one layout are converted together, not one by one."""
+        small = _SmallFiles()
+        for task, constants, selection in files:
+            with self._open(task, constants) as file:
+                size = self._size_if_small(file, selection)
+                if small.files and (size is None or not small.takes(file, size)):
+                    yield from self._converted(small)
+                    small = _SmallFiles()
+                if size is None:
+                    yield from self._rows(file, selection)
+                elif not self._row_groups.can_skip or len(self._groups(file)):
+                    with translated(file.path):
+                        names = file.layout.every.names
+                        rows = file.parquet.read_row_group(0, names, use_threads=self._use_threads)
+                    small.add(file, rows, size)
+        if small.files:
+            yield from self._converted(small)
 
     # ------------------------------------------------------------------------------------------- file to rows
+    @contextmanager
+    def _open(self, task: ScanTask, constants: Mapping[str, pa.Scalar]) -> Iterator[_Opened]:
+        path = resolve_file(self._context.table_location, task.path)
+        with opened_file(path, self._context.storage_options) as file:
+            yield _Opened(file, path, self._layouts.layout_of(file, path), task, constants)
+
+    def _rows(self, file: _Opened, selection: RowSelection) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file."""
+        metadata = file.parquet.metadata
+        if selection.rows is not None:
+            check_rows(selection.rows, metadata.num_rows, file.path)
+        groups = selection.groups(metadata, shared(metadata, self._groups(file), file.task.share))
+        for run, _ in runs(metadata, groups):
+            yield from (rows for rows in self._rows_of(file, run, selection) if rows.num_rows)
+
+    def _groups(self, file: _Opened) -> Sequence[int]:
+        """Return the row groups that may have a row for which the residual is true."""
+        metadata, layout = file.parquet.metadata, file.layout
+        if not self._row_groups.can_skip:
+            return range(metadata.num_row_groups)
+        in_file = [  # the bounds of row groups are in the calendar of the file
+            None if _is_constant(plan, file.constants) or legacy is not None else column
+            for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
+        ]
+        return self._row_groups.groups(metadata, zip(self._names, in_file, strict=True))
+
+    def _size_if_small(self, file: _Opened, selection: RowSelection) -> int | None:
+        """Return the uncompressed bytes of a file that can be read at once, and converted together with others.
+
+        None for other files: large ones, and those of which some rows or columns are not read.
+        """
+        metadata, layout = file.parquet.metadata, file.layout
+        if not layout.can_join or metadata.num_rows > _SMALL_ROWS or metadata.num_row_groups != 1:
+            return None
+        if selection.rows is not None or file.task.share is not None or self._reads_late(file, (0,)):
+            return None
+        size: int = metadata.row_group(0).total_byte_size
+        return size if size <= _SMALL_BYTES else None
+
+    def _converted(self, small: _SmallFiles) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of small files, converted together; one by one if that fails, to name the file."""
+        first = small.files[0][0]
+        converted: Iterable[pa.RecordBatch]
+        try:
+            together = pa.concat_tables([rows for _, rows in small.files]).combine_chunks().to_batches()
+            converted = [self._filtered(first, RawRows(batch, 0)) for batch in together]
+        except (DataFileError, pa.ArrowException):
+            converted = (self._filtered(file, RawRows(b, 0)) for file, rows in small.files for b in rows.to_batches())
+        yield from (batch for batch in converted if batch.num_rows)
+
+    def _filtered(self, file: _Opened, rows: RawRows) -> pa.RecordBatch:
+        """Return the columns of the output, of the rows for which the residual is true."""
+        arrays, count, residual = self._arrays(file, rows, range(len(self._names))), len(rows), self._context.residual
+        if residual is not None:
+            known = pa.RecordBatch.from_arrays(arrays, names=self._names) if arrays else without_columns(count)
+            passed = evaluate(residual, known)
+            arrays = [array.filter(passed) for array in arrays]
+            count = pc.sum(passed).as_py() or 0
+        return self._batch(arrays, count)
+
+    def _reads_late(self, file: _Opened, groups: Sequence[int]) -> bool:
+        layout = file.layout
+        return bool(layout.first.names) and layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES
+
     def _rows_of(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some row groups. Batches may be empty."""
-        layout, residual = file.layout, self._context.residual
-        if layout.first.names and layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES:
+        if self._reads_late(file, groups):
             yield from self._late(file, groups, selection)
             return
-        every = range(len(self._names))
-        for rows in self._raw(file, layout.every, groups, selection):
-            arrays = self._arrays(file, rows, every)
-            count = len(rows)
-            if residual is not None:
-                known = pa.RecordBatch.from_arrays(arrays, names=self._names) if arrays else without_columns(count)
-                passed = evaluate(residual, known)
-                arrays = [array.filter(passed) for array in arrays]
-                count = pc.sum(passed).as_py() or 0
-            yield self._batch(arrays, count)
+        for rows in self._raw(file, file.layout.every, groups, selection):
+            yield self._filtered(file, rows)
 
     def _late(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the same rows, but read columns outside the residual only from row groups with matching rows."""
@@ -196,43 +277,6 @@ class DataFileReader:
             case _:
                 assert_never(plan)
 
-    # ------------------------------------------------------------------------------------------------- layouts
-    def _layout(self, file: pq.ParquetFile, path: str) -> _Layout:
-        """Return how to read this file. Files with equal schemas share the result."""
-        schema = file.schema_arrow
-        key = str(len(schema)) + "\0".join(schema.names)
-        known = self._layouts.get(key)
-        if known is not None and known[0].equals(schema, check_metadata=True):
-            return known[1]
-        layout = self._make_layout(file, schema, path)
-        self._layouts.put(key, (schema, layout))
-        return layout
-
-    def _make_layout(self, file: pq.ParquetFile, schema: pa.Schema, path: str) -> _Layout:
-        fields = FileSchema(schema, self._context.column_mapping_mode, path)
-        wanted = any(isinstance(plan, FromFile) for plan in self._context.columns)
-        if wanted and self._context.column_mapping_mode == "id" and len(schema) and not fields.has_field_ids():
-            raise DataFileError(
-                f"Data file '{path}' has no field ids, but the table maps columns by id (C248). "
-                "It was not written for this table; rewrite it with field ids.",
-                path=path,
-            )
-        columns = tuple(_resolve(fields, plan) for plan in self._context.columns)
-        legacy = tuple(
-            None if column is None else self._legacy_of(file, schema, leaves(column), plan)
-            for column, plan in zip(columns, self._context.columns, strict=True)
-        )
-        found = [(i in self._asked, leaf) for i, c in enumerate(columns) if c is not None for leaf in leaves(c)]
-        first, rest = ([leaf for is_asked, leaf in found if is_asked is asked] for asked in (True, False))
-        return _Layout(columns, legacy, *(Leaves.of(file, some) for some in ([*first, *rest], first, rest)))
-
-    def _legacy_of(
-        self, file: pq.ParquetFile, schema: pa.Schema, column_leaves: Iterable[int], plan: ColumnPlan
-    ) -> LegacyCalendar | None:
-        physical_types = {file.schema.column(leaf).physical_type for leaf in column_leaves}
-        found = legacy_calendar(schema.metadata, physical_types, self._context.time_zone)
-        return found if found is not None and found.concerns(to_arrow(plan.field.type)) else None
-
 
 def _is_constant(plan: ColumnPlan, constants: Mapping[str, pa.Scalar]) -> bool:
     """Return True if all rows of the file have one kind of change; its column in the file is then ignored."""
@@ -250,18 +294,6 @@ def _recorded(column: Column, rows: RawRows, field: StructField, path: str) -> p
             column=field.name,
         )
     return found
-
-
-def _resolve(fields: FileSchema, plan: ColumnPlan) -> Column | None:
-    match plan:
-        case FromFile(field, physical):
-            return fields.resolve(field, physical)
-        case ChangeType(field):
-            return fields.resolve_named(field)
-        case RowId(_, str(name)) | RowCommitVersion(_, str(name)):
-            return fields.resolve_named(StructField(name, LONG))
-        case _:
-            return None
 
 
 def _from_file(column: Column, rows: RawRows, field: StructField, path: str) -> pa.Array:

@@ -48,27 +48,38 @@ def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterato
         source.close()
 
 
-@contextmanager
-def translated(path: str) -> Iterator[None]:
+class translated:  # noqa: N801 - a context manager; as a generator it would cost more, for each file
     """Convert errors in the block to DataFileError, or UnsupportedDataFileError if only Spark can read the file."""
-    try:
-        yield
-    except FileNotFoundInStoreError:
-        raise DataFileError(
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if isinstance(error, FileNotFoundInStoreError | pa.ArrowException | OSError):
+            raise _data_file_error(self._path, error) from None
+
+
+def _data_file_error(path: str, error: Exception) -> DataFileError:
+    if isinstance(error, FileNotFoundInStoreError):
+        return DataFileError(
             f"Data file '{path}' does not exist, though the log says it is part of the table. It may have been "
             "vacuumed, or removed by hand: read a newer version, or restore the file.",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
             path=path,
-        ) from None
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, pa.ArrowNotImplementedError) or _LISTS_IN_LISTS in str(error):
-            raise UnsupportedDataFileError(
-                f"Data file '{path}' uses a feature of Parquet that Arrow cannot read: {str(error).rstrip('.')}. Spark "
-                "can: read the table in a session with pyspark_delta.enable(spark), or write its rows to a new table "
-                "there.",
-                path=path,
-            ) from None
-        raise DataFileError(
-            f"Data file '{path}' cannot be read as Parquet: {error}. It is damaged or incomplete; restore it.",
+        )
+    if isinstance(error, pa.ArrowNotImplementedError) or _LISTS_IN_LISTS in str(error):
+        return UnsupportedDataFileError(
+            f"Data file '{path}' uses a feature of Parquet that Arrow cannot read: {str(error).rstrip('.')}. Spark "
+            "can: read the table in a session with pyspark_delta.enable(spark), or write its rows to a new table "
+            "there.",
             path=path,
-        ) from None
+        )
+    return DataFileError(
+        f"Data file '{path}' cannot be read as Parquet: {error}. It is damaged or incomplete; restore it.",
+        path=path,
+    )

@@ -138,8 +138,8 @@ class _Scan:
     def _read_files(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some files. Their deletion vectors are fetched together."""
         selections = self.selections([task for task, _ in unit])
-        for prepared, selection in zip(unit, selections, strict=True):
-            yield from self.read_file(prepared, selection)
+        files = ((task, constants, selection) for (task, constants), selection in zip(unit, selections, strict=True))
+        yield from self._reader.read_together(files)
 
     def read_file(self, prepared: Prepared, selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Return an iterator of the rows of one file."""

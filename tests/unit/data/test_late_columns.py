@@ -105,6 +105,7 @@ def test_little_is_read_at_once_and_else_each_column_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int, expected: list[tuple[str, ...]]
 ) -> None:
     monkeypatch.setattr(files, "_LATE_BYTES", late)
+    monkeypatch.setattr(files, "_SMALL_ROWS", 0)
     file = write(tmp_path, pa.table({"x": range(100), "y": ["t"] * 100}))
     read: list[tuple[str, ...]] = []
     raw_rows = files.raw_rows
