@@ -22,8 +22,8 @@ from pyspark_delta.deletion_vectors import indexes_between
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 << 20
-_NARROW_ROWS = 262_144  # batches of few columns have more rows
-_NARROW_BYTES = 4 << 20
+_NARROW_ROWS = 262_144  # batches of a few columns of numbers are larger: their size is known
+_NARROW_VALUES = 1 << 19
 _RUN_BYTES = 128 << 20  # bytes; row groups are fetched together up to this size
 
 Indexes = np.ndarray[Any, np.dtype[np.int64]]
@@ -183,12 +183,16 @@ def runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[lis
 
 
 def _batch_rows(metadata: pq.FileMetaData, run: Sequence[int], columns: Leaves) -> int:
-    """Return how many rows to decode at once: fewer if rows are wide, more if narrow."""
+    """Return how many rows to decode at once: fewer if rows are wide, more if they are a few numbers."""
     groups = [metadata.row_group(i) for i in run]
+    chunks = [group.column(leaf) for group in groups for leaf in columns]
     rows: int = sum(group.num_rows for group in groups)
-    size: int = max(1, sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in columns))
-    narrow = min(_NARROW_ROWS, _NARROW_BYTES * rows // size)
-    return max(1, min(max(_BATCH_ROWS, narrow), _BATCH_BYTES * rows // size))
+    if not any("BYTE_ARRAY" in chunk.physical_type for chunk in chunks):
+        values: int = sum(chunk.num_values for chunk in chunks)
+        if (narrow := _NARROW_VALUES * rows // max(1, values)) > _BATCH_ROWS:
+            return min(_NARROW_ROWS, narrow)
+    size: int = sum(chunk.total_uncompressed_size for chunk in chunks)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(1, size)))
 
 
 def _empty_batches(first: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -52,11 +52,19 @@ def test_many_small_files_arrive_in_order_and_joined(tmp_path: Path) -> None:
     assert len(batches) < 10
 
 
-def test_batches_of_a_large_file_are_bounded(tmp_path: Path) -> None:
-    file = write(tmp_path, numbers(200_000))
-    batches = list(read_plan(plan_of(tmp_path, X, [file])))
-    assert sum(b.num_rows for b in batches) == 200_000
-    assert max(b.num_rows for b in batches) <= 65_536
+@pytest.mark.parametrize(
+    ("values", "schema"),
+    [
+        (pa.array(range(600_000)), X),
+        (pa.repeat("text" * 20, 600_000), schema_of(x=STRING)),  # small in the file only
+    ],
+)
+def test_batches_of_a_large_file_are_bounded(tmp_path: Path, values: pa.Array, schema: StructType) -> None:
+    file = write(tmp_path, pa.table({"x": values}))
+    batches = list(read_plan(plan_of(tmp_path, schema, [file])))
+    assert sum(b.num_rows for b in batches) == len(values)
+    assert len(batches) > 2
+    assert max(b.nbytes for b in batches) <= 8 << 20
 
 
 def test_deletion_vectors_and_row_ids_count_physical_rows_across_row_groups(tmp_path: Path) -> None:
