@@ -190,7 +190,8 @@ def _batch_rows(metadata: pq.FileMetaData, run: Sequence[int], columns: Leaves) 
     if not any("BYTE_ARRAY" in chunk.physical_type for chunk in chunks):
         values: int = sum(chunk.num_values for chunk in chunks)
         if (narrow := _NARROW_VALUES * rows // max(1, values)) > _BATCH_ROWS:
-            return min(_NARROW_ROWS, narrow, max(_BATCH_ROWS, groups[0].num_rows))  # without the next row group
+            first: int = groups[0].num_rows
+            return min(_NARROW_ROWS, narrow, max(_BATCH_ROWS, first))  # without the next row group
     size: int = sum(chunk.total_uncompressed_size for chunk in chunks)
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(1, size)))
 
