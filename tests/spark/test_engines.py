@@ -168,8 +168,8 @@ CHANGES = [
     update("id > 1000", {"n": "1"}, NOTHING),  # as the statistics of files say
     update("n = 77 and big = 77", {"n": "1"}, NOTHING),
     update(None, {"d": "-0.0D", "big": "null", "ts": "ts"}),
-    update("upper(s) = 'V1'", {"n": "n + 1"}, SPARK),
-    update("id % 2 = 0", {"st.x": "5", "s": "upper(s)"}, SPARK),
+    update("initcap(s) = 'V1'", {"n": "n + 1"}, SPARK),
+    update("id % 2 = 0", {"st.x": "5", "s": "initcap(s)"}, SPARK),
     delete("id % 7 = 2"),
     delete("coalesce(n, 9) = 9 and -d < 5"),
     delete("p = 2 and length(s) = 2"),
@@ -405,9 +405,9 @@ MERGES: dict[str, tuple[str, Callable[[DeltaMergeBuilder], DeltaMergeBuilder], s
         ARROW,
         (BOTH, "partitioned"),
     ),
-    "a function": ("t.id = s.id", lambda m: m.whenMatchedUpdate(set={"v": "upper(s.v)"}), SPARK, (BOTH,)),
-    "a function in a condition": ("t.id = s.id", lambda m: m.whenMatchedDelete("upper(s.v) = 'NEW'"), SPARK, (BOTH,)),
-    "a function in a key": ("t.id = s.id and upper(t.v) = 'V0'", lambda m: m.whenMatchedDelete(), SPARK, (BOTH,)),
+    "a function": ("t.id = s.id", lambda m: m.whenMatchedUpdate(set={"v": "initcap(s.v)"}), SPARK, (BOTH,)),
+    "a function in a condition": ("t.id = s.id", lambda m: m.whenMatchedDelete("initcap(s.v) = 'New'"), SPARK, (BOTH,)),
+    "a function in a key": ("t.id = s.id and initcap(t.v) = 'V0'", lambda m: m.whenMatchedDelete(), SPARK, (BOTH,)),
     "one member of a struct": ("t.id = s.id", lambda m: m.whenMatchedUpdate(set={"st.x": "5"}), ARROW, (BOTH,)),
     "floating numbers": ("t.d = s.d and t.id = s.n", lambda m: m.whenMatchedUpdate(set={"n": "t.d"}), SPARK, (BOTH,)),
 }
