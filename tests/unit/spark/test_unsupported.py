@@ -10,10 +10,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.api.table import DeltaTable
 
 CALLS = {
-    "vacuum": (168,),
     "optimize": (),
-    "restoreToVersion": (1,),
-    "restoreToTimestamp": ("2026-01-01",),
     "clone": ("/copy", True),
     "cloneAtVersion": (1, "/copy", True),
     "cloneAtTimestamp": ("2026-01-01", "/copy", True),
