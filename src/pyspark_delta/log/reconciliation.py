@@ -28,12 +28,20 @@ _PROBED_AT_ONCE = 200_000  # rows
 
 
 class Keys:
-    """The keys that the commits after a checkpoint name, to be removed from the checkpoint."""
+    """Keys of files: those that the commits after a checkpoint name, or those of another version."""
 
     def __init__(self, keys: Iterable[bytes], table_location: str) -> None:
         self._table_location = table_location
         known = list(keys)
         self._values = string_array(known) if known else None
+
+    @classmethod
+    def of_files(cls, batches: Iterable[pa.RecordBatch], table_location: str) -> Keys:
+        """Return the keys of files, with columns `path` and `deletion_vector`."""
+        keys = cls((), table_location)
+        found = [keys._keys_of(batch) for batch in batches]
+        keys._values = pa.concat_arrays(found) if found else None
+        return keys
 
     def unnamed(
         self, batches: Iterable[pa.RecordBatch], probed_at_once: int = _PROBED_AT_ONCE

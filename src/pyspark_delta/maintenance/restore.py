@@ -21,7 +21,7 @@ from pyspark_delta.display import html_facts
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.features.support import check_removable, check_writable
-from pyspark_delta.log.reconciliation import file_keys
+from pyspark_delta.log.reconciliation import Keys
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
@@ -190,25 +190,11 @@ def _restored_domains(current: Snapshot, target: Snapshot) -> tuple[DomainMetada
 
 # ------------------------------------------------------------------------------------------------------------- files
 def _only_in(one: Snapshot, other: Snapshot, columns: tuple[str, ...]) -> pa.Table:
-    """Return the files of a version that another version lacks."""
-    known = pa.concat_arrays([pa.array([], pa.string()), *_keys(other)])
-    found = [
-        batch.filter(pc.invert(pc.is_in(_key_of(batch, one.location), value_set=known)))
-        for batch in one.read_files(FileRequest(columns))
-    ]
+    """Return the files of a version that another version lacks, by path and deletion vector."""
+    known = Keys.of_files(other.read_files(FileRequest(("path", "deletion_vector"))), other.location)
     schema = pa.schema([field for field in FILE_FIELDS if field.name in columns])
+    found = known.unnamed(one.read_files(FileRequest(columns)))
     return pa.Table.from_batches([batch.cast(schema) for batch in found], schema)
-
-
-def _keys(snapshot: Snapshot) -> list[pa.Array]:
-    return [
-        _key_of(batch, snapshot.location) for batch in snapshot.read_files(FileRequest(("path", "deletion_vector")))
-    ]
-
-
-def _key_of(files: pa.RecordBatch, location: str) -> pa.Array:
-    """Return the keys of files: their decoded paths and deletion vectors."""
-    return file_keys(files.column("path"), files.column("deletion_vector"), location)
 
 
 def _size(files: pa.Table) -> int:

@@ -15,16 +15,10 @@ from pyspark_delta.maintenance.vacuum.references import References
 from pyspark_delta.maintenance.vacuum.request import Retention
 from pyspark_delta.protocol.properties import UNIVERSAL_FORMATS
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.contract import TREE
 from pyspark_delta.storage.paths import join, to_hadoop
 
-CANDIDATES = pa.schema(
-    [
-        pa.field("path", pa.string()),
-        pa.field("size", pa.int64()),
-        pa.field("modification_time", pa.int64()),
-        pa.field("kind", pa.string()),
-    ]
-)
+CANDIDATES = TREE.append(pa.field("kind", pa.string()))
 """Path below the table, size in bytes, time in ms since the epoch, and what the file is: one of `KINDS`."""
 
 DATA, VECTORS, CHANGE_DATA, OTHER = "data", "deletion vectors", "change data", "other"
@@ -143,9 +137,9 @@ def _old_enough(files: pa.RecordBatch, expired: References, retention: Retention
 
 
 def _candidates(files: Iterable[pa.RecordBatch | pa.Table]) -> pa.Table:
-    known = CANDIDATES.names[:3]
+    known = TREE.names
     tables = [pa.table({name: one.column(name) for name in known}) for one in files]
-    table = pa.concat_tables([pa.schema(list(CANDIDATES)[:3]).empty_table(), *tables])
+    table = pa.concat_tables([TREE.empty_table(), *tables])
     return table.append_column(CANDIDATES.field("kind"), [_kinds(table["path"].combine_chunks())])
 
 
@@ -182,7 +176,7 @@ def _inventory_batches(inventory: object) -> Iterator[pa.RecordBatch]:
                 files.column("length").cast(pa.int64()),
                 _milliseconds(files.column("modificationTime")),
             ],
-            names=list(CANDIDATES.names[:3]),
+            names=TREE.names,
         )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,15 +14,16 @@ from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.display import counted, html_facts
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features.support import check_writable
+from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.maintenance.vacuum.bookmark import Bookmark, read_bookmark
 from pyspark_delta.maintenance.vacuum.candidates import KINDS, from_inventory, from_listing, from_removes
 from pyspark_delta.maintenance.vacuum.references import References, live_paths, tombstone_paths
 from pyspark_delta.maintenance.vacuum.removes import (
     commits_between,
+    first_readable_version,
     last_version_before,
     lite_commits,
     named_paths,
-    oldest_readable_version,
     removed_files,
 )
 from pyspark_delta.maintenance.vacuum.request import Retention, VacuumRequest, retention_of
@@ -31,7 +31,6 @@ from pyspark_delta.maintenance.vacuum.run import VacuumResult, run_vacuum
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import normalize_location
 
-_SAMPLE = 10_000  # paths that determine in which parts an object store is listed
 _DAY = 86_400_000  # ms
 
 
@@ -131,15 +130,15 @@ def plan_vacuum(
     retention = retention_of(request, snapshot, started)
     bookmark = read_bookmark(snapshot.store, snapshot.location)
     last = last_version_before(snapshot, retention.cutoff)
-    mode = "inventory" if request.inventory is not None else _mode(request, snapshot, bookmark, last, started)
-    protected = References.of(_protected(snapshot, request, retention))
+    mode, commits = _mode(request, snapshot, bookmark, last, started)
+    sample: list[str] = []
+    protected = References.of(_sampled(_protected(snapshot, request, retention, last), sample))
     if mode == "lite":
-        commits = lite_commits(snapshot, bookmark.version, last)
         files = from_removes(removed_files(snapshot, commits), protected)
     else:
-        expired = References.of(tombstone_paths(snapshot))
+        some_stay = retention.unnamed_cutoff < retention.cutoff
+        expired = References.of(tombstone_paths(snapshot) if some_stay else ())
         if mode == "full":
-            sample = _sample(lambda: live_paths(snapshot))
             files = from_listing(snapshot, protected, expired, retention, sample)
         else:
             files = from_inventory(snapshot, request.inventory, protected, expired, retention)
@@ -148,7 +147,7 @@ def plan_vacuum(
         mode=mode,
         files=files,
         retention=retention,
-        oldest_readable_version=oldest_readable_version(snapshot, retention.cutoff),
+        oldest_readable_version=first_readable_version(snapshot) if last is None else last,
         last_version=None if mode == "inventory" else last,
         bookmark=bookmark,
         started=started,
@@ -156,27 +155,34 @@ def plan_vacuum(
     )
 
 
-def _mode(request: VacuumRequest, snapshot: Snapshot, bookmark: Bookmark, last: int | None, now: int) -> str:
-    """Return whether an automatic vacuum reads the log or lists the table: files of failed writes are only listed."""
-    if request.mode != "auto":
-        return request.mode
-    if bookmark.last_full is None or now - bookmark.last_full > request.full_every_days * _DAY:
-        return "full"
+def _mode(
+    request: VacuumRequest, snapshot: Snapshot, bookmark: Bookmark, last: int | None, now: int
+) -> tuple[str, list[CommitFile]]:
+    """Return how files are found, and the commits whose removed files a lite vacuum deletes.
+
+    By default, a vacuum lists the table once in a while, because files of failed writes are only found so.
+    """
+    if request.inventory is not None:
+        return "inventory", []
+    is_due = bookmark.last_full is None or now - bookmark.last_full > request.full_every_days * _DAY
+    if request.mode == "full" or (request.mode == "auto" and is_due):
+        return "full", []
     try:
-        lite_commits(snapshot, bookmark.version, last)
+        return "lite", lite_commits(snapshot, bookmark.version, last)
     except InvalidOperationError:
-        return "full"
-    return "lite"
+        if request.mode == "lite":
+            raise
+        return "full", []
 
 
-def _protected(snapshot: Snapshot, request: VacuumRequest, retention: Retention) -> Iterator[pa.Array]:
-    """Yield the paths of files that stay, whatever their age."""
+def _protected(
+    snapshot: Snapshot, request: VacuumRequest, retention: Retention, last: int | None
+) -> Iterator[pa.Array]:
+    """Yield the paths of files that stay, whatever their age. `last` is the last version before the retention."""
     yield from live_paths(snapshot)
     yield from tombstone_paths(snapshot, retention.cutoff)
     if retention.is_longer_than_default:  # the table may have dropped some tombstones already
-        first = last_version_before(snapshot, retention.cutoff)
-        commits = commits_between(snapshot, 0 if first is None else first, snapshot.version)
-        yield from named_paths(snapshot, commits, "remove")
+        yield from named_paths(snapshot, commits_between(snapshot, last or 0, snapshot.version), "remove")
     for version in request.keep_versions:
         yield from live_paths(snapshot.at_version(version))
     for location in request.protect:
@@ -185,10 +191,8 @@ def _protected(snapshot: Snapshot, request: VacuumRequest, retention: Retention)
         yield from tombstone_paths(other, table_location=snapshot.location)
 
 
-def _sample(paths: Callable[[], Iterator[pa.Array]]) -> list[str]:
-    """Return some paths of live files."""
-    found: list[str] = []
-    for array in islice(paths(), 256):
-        step = max(1, len(array) * 256 // _SAMPLE)
-        found += array.take(pa.array(range(0, len(array), step), pa.int64())).to_pylist()
-    return found[: 4 * _SAMPLE]
+def _sampled(paths: Iterable[pa.Array], sample: list[str]) -> Iterator[pa.Array]:
+    """Yield arrays of paths, and add every sixteenth path to a list."""
+    for array in paths:
+        sample += array.take(pa.array(range(0, len(array), 16), pa.int64())).to_pylist()
+        yield array

@@ -25,8 +25,10 @@ _ADDED = (PATH, DELETION_VECTOR)
 def commits_between(snapshot: Snapshot, first: int, last: int) -> list[CommitFile]:
     """Return the commits of the log from a version to another, both included, that exist."""
     listing = list_log(snapshot.store, snapshot.location, first, last) if first <= last else LogListing()
-    known = {commit.version: commit.file for commit in snapshot.segment.commits if first <= commit.version <= last}
-    files = {**listing.commits, **known}
+    files = dict(listing.commits)
+    if snapshot.catalog_table is not None:  # some commits may not be published yet
+        own = (commit for commit in snapshot.segment.commits if first <= commit.version <= last)
+        files.update((commit.version, commit.file) for commit in own)
     return [CommitFile(version, files[version]) for version in sorted(files)]
 
 
@@ -60,11 +62,8 @@ def last_version_before(snapshot: Snapshot, time_ms: int) -> int | None:
         return None
 
 
-def oldest_readable_version(snapshot: Snapshot, time_ms: int) -> int:
-    """Return the oldest version whose files are all there, if files that were removed before a time are deleted."""
-    found = last_version_before(snapshot, time_ms)
-    if found is not None:
-        return found
+def first_readable_version(snapshot: Snapshot) -> int:
+    """Return the first version that the log can still show."""
     return min(readable_versions(list_log(snapshot.store, snapshot.location, 0, snapshot.version)), default=0)
 
 
