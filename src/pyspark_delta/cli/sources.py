@@ -333,7 +333,7 @@ def _read_ipc(stream: Any, stack: ExitStack, *, is_pipe: bool) -> tuple[pa.Schem
 
 
 def _seekable(stream: Any, stack: ExitStack, *, is_pipe: bool) -> Any:
-    """Return a file of which any part can be read. A pipe is copied to a temporary file first."""
+    """Return a file that can be read from any position. A pipe is copied to a temporary file first."""
     if not is_pipe:
         return stream
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it

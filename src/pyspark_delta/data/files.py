@@ -161,7 +161,7 @@ class DataFileReader:
     def _size_if_small(self, file: _Opened, selection: RowSelection) -> int | None:
         """Return the uncompressed bytes of a file that can be read at once, and converted together with others.
 
-        None for other files: large ones, and those of which some rows or columns are not read.
+        None for large files, and for files with rows or columns that are not read.
         """
         metadata, layout = file.parquet.metadata, file.layout
         if not layout.can_join or metadata.num_rows > _SMALL_ROWS or metadata.num_row_groups != 1:

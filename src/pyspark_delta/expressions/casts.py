@@ -30,7 +30,7 @@ _FROM_TEXT = (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, DOUBLE, FLOAT, *I
 def cast_as_asked(operand: Expression, target: DataType, zone: tzinfo, *, keep: bool = False) -> Expression:
     """Return a cast that a text asks for. With `keep`, only casts that keep every value are bound.
 
-    Raises NotExactError for casts of which Arrow's result may differ from Spark's.
+    Raises NotExactError for casts whose results may differ between Arrow and Spark.
     """
     source = type_of(operand)
     if isinstance(operand, Literal) or source == target or coercion.can_cast(source, target, zone):

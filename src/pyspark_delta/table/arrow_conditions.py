@@ -1,8 +1,8 @@
 """Conditions of PyArrow as expressions of this package.
 
-PyArrow does not show the parts of an expression. It writes expressions as Substrait, a protocol buffer, of which this
-module reads the messages that conditions need: the field numbers below are those of substrait/algebra.proto. What it
-does not know is no condition, and no file is skipped by it.
+PyArrow does not show the parts of an expression. It writes expressions as Substrait, a protocol buffer, and this module
+reads the messages that conditions need. The field numbers below are those of substrait/algebra.proto. No file is skipped
+by a message that the module does not know.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def _not_exact(what: str, reason: str, given: str = "") -> InvalidOperationError
 
 
 def check_cast(data: DataType, table: DataType, name: str, zone: str) -> None:
-    """Raise InvalidOperationError for a cast of which Spark's result may differ from Arrow's."""
+    """Raise InvalidOperationError for a cast whose result may differ between Spark and Arrow."""
     cast = cast_of(data, table)
     match data, table:
         case _ if cast in (Cast.KEEP, Cast.NULL, Cast.CHECK):

@@ -178,8 +178,8 @@ FUNCTIONS = {
 
 
 # ------------------------------------------------------------------------------------------------------- computing
-# Characters of which the upper and lower case are one character in every release of Unicode that is in use, or that
-# have no case. Left out are those with special rules, such as the sharp s, the dotted i and the final sigma.
+# Characters without case, and characters whose upper and lower case are single characters in every release of Unicode
+# in use. Left out are those with special rules, such as the sharp s, the dotted i and the final sigma.
 _SIMPLE = (
     r"\x00-\x{b4}\x{b6}-\x{de}\x{e0}-\x{fe}\x{100}-\x{12f}\x{132}-\x{148}\x{14a}-\x{17e}"
     r"\x{391}-\x{3a1}\x{3a4}-\x{3a9}\x{3b1}-\x{3c1}\x{3c4}-\x{3c9}\x{410}-\x{44f}"
