@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,29 +88,29 @@ class RowChangesModel(RuleBasedStateMachine):
         self.next_id = 0
 
     # -------------------------------------------------------------------------------------- what an engine does
+    @abstractmethod
     def make(self, properties: dict[str, str], partition_by: list[str]) -> None:
         """Create the table, without rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, rows: list[Row], mode: str, **options: bool) -> None:
         """Write rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delete_rows(self, condition: str) -> int:
         """Delete rows; return their number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update_rows(self, condition: str, values: dict[str, str]) -> int:
         """Update rows; return their number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def merge_rows(self, rows: list[Row], clauses: list[MergeClause]) -> None:
         """Merge rows by id; the aliases are t and s."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rewrite(self) -> None:
         """Write all rows again, with no change of data."""
-        raise NotImplementedError
 
     @initialize(
         vectors=st.booleans(), feed=st.booleans(), tracked=st.booleans(), mapped=st.booleans(), parted=st.booleans()

@@ -1,8 +1,8 @@
 """Conditions of PyArrow as expressions of this package.
 
-PyArrow does not show the parts of an expression. It writes expressions as Substrait, a protocol buffer. This module reads
-the messages that conditions need. The field numbers below are those of substrait/algebra.proto. No file is skipped by a
-message that the module does not know.
+PyArrow does not show the parts of an expression. It writes expressions as Substrait, a protocol buffer. This module
+reads the messages that conditions need. The field numbers below are those of substrait/algebra.proto. No file is
+skipped by a message that the module does not know.
 """
 
 from __future__ import annotations

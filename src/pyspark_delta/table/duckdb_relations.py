@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.schema.arrow import ARROW_VARIANT, is_variant_storage, schema_to_arrow
 from pyspark_delta.schema.types import StructType
@@ -65,7 +66,7 @@ class _Rows(ds.Dataset):  # type: ignore[misc]
         return _Scanner(_prepared(self._read(None, pushed, None), condition, columns))
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("This dataset is for DuckDB. Use to_reader() for other libraries.")
+        raise InvalidOperationError("This dataset is for DuckDB. Use to_reader() for other libraries.")
 
     # Those of PyArrow would use the dataset that is not there.
     get_fragments = replace_schema = join = join_asof = sort_by = filter = head = take = count_rows = _refused
