@@ -83,6 +83,7 @@ def test_each_vacuums_after_the_other(delta_spark_server: DeltaSparkServer, path
     settings = [
         "set spark.databricks.delta.retentionDurationCheck.enabled = false",
         "set spark.databricks.delta.vacuum.logging.enabled = true",
+        "set spark.sql.sources.parallelPartitionDiscovery.parallelism = 1",  # else each listing has thousands of tasks
     ]
     peer.ask("sql", statements=settings)
     planned = set(table.vacuum(mode="full", plan=True, **given).files["path"].to_pylist())
