@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -14,6 +14,7 @@ from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritab
 from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.write_plan import FileOptions
 
 MAX_DELETED_SHARE = 0.05
 """The share of deleted rows above which a file is rewritten."""
@@ -28,7 +29,8 @@ class OptimizeRequest:
     `where` selects partitions. New files have about `target_size` bytes (a number, or text such as `256MB`), by default
     as the table property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
     they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
-    bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them.
+    bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
+    says how files are written.
     """
 
     where: str | None = None
@@ -40,6 +42,7 @@ class OptimizeRequest:
     memory: int | str = MEMORY
     batch_size: int | str | None = None
     time_zone: str = "UTC"
+    files: FileOptions = field(default_factory=FileOptions)
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -47,7 +50,7 @@ class OptimizeRequest:
     def rewriting(self, snapshot: Snapshot) -> Rewriting:
         """Return how the files of a snapshot are read and written."""
         threads, memory = self.threads or default_threads(), size_of(self.memory, "memory")
-        return Rewriting(snapshot, self.time_zone, threads, memory=memory)
+        return Rewriting(snapshot, self.time_zone, threads, memory=memory, files=self.files)
 
     def options(self) -> RunOptions:
         """Return how the run is done."""
