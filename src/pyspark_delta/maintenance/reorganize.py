@@ -118,9 +118,9 @@ def _have_other_columns(snapshot: Snapshot, paths: list[str]) -> Iterator[bool]:
 
 
 def _has_others(stored: list[pa.Field], known: StructType) -> bool:
-    for field in stored:
-        found = known.find(field.name)
-        if found is None or _is_wider(field.type, found.type):
+    for column in stored:
+        found = known.find(column.name)
+        if found is None or _is_wider(column.type, found.type):
             return True
     return False
 
