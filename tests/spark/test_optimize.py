@@ -73,6 +73,19 @@ class Optimize:
         assert rows(table) == [row for row in expected if row[0] >= 4]
         assert table.reorg().plan().is_nothing
 
+    def test_spark_rewrites_what_is_too_large_for_this_process(
+        self, session: SparkSession, table: DeltaTable, tmp_path: Path
+    ) -> None:
+        expected = rows(table)
+        session.conf.set("spark.pyspark_delta.costModel", '{"driver_local_bytes": 0}')
+        try:
+            assert table.optimize().plan().facts()["engine"] == "Arrow in tasks"
+            (row,) = table.optimize().executeCompaction().collect()
+        finally:
+            session.conf.unset("spark.pyspark_delta.costModel")
+        assert (row.metrics.numFilesAdded, row.metrics.numFilesRemoved) == (2, 6)
+        assert rows(table) == expected
+
 
 class TestClassic(Optimize):
     @pytest.fixture

@@ -10,6 +10,8 @@ from functools import cached_property
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.display import counted, html_facts
+from pyspark_delta.engines.contract import DRIVER, NONE, TASKS
+from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.maintenance.budget import size_of
 from pyspark_delta.maintenance.rewriting.bins import Bins
@@ -106,7 +108,17 @@ class RewritePlan:
             "commits": self.commits,
             "seconds": round(self.seconds, 1),
             "memory": self.rewriting.memory if len(self.bins) else 0,
+            "engine": self.engine,
         }
+
+    @property
+    def engine(self) -> str:
+        """What rewrites the files: this process, or tasks outside of it."""
+        return NONE if not len(self.bins) else DRIVER if self.options.tasks is None else TASKS
+
+    def in_tasks(self, tasks: TaskRunner) -> RewritePlan:
+        """Return the plan with files that are rewritten in tasks."""
+        return replace(self, options=replace(self.options, tasks=tasks))
 
     @property
     def commits(self) -> int:
@@ -133,7 +145,7 @@ class RewritePlan:
         return replace(self._result(commits), started=started, ended=_now())
 
     def _describe(self, bins: Sequence[RewrittenBin]) -> Operation:
-        return Operation(self.operation, self.parameters, commit_metrics(bins))
+        return Operation(self.operation, self.parameters, commit_metrics(bins), self.engine)
 
     def _result(self, commits: Sequence[CommittedBins]) -> RewriteResult:
         done = [one for commit in commits for one in commit.bins]
