@@ -1,4 +1,4 @@
-"""Any table, changed and rearranged in any order, beside other writers: the same rows, ids, feed and true statistics."""
+"""Any table, changed and rearranged in any order, beside other writers: the same rows and ids, and true statistics."""
 
 from __future__ import annotations
 
