@@ -120,6 +120,11 @@ class RewritePlan:
         """Return the plan with files that are rewritten in tasks."""
         return replace(self, options=replace(self.options, tasks=tasks))
 
+    def with_bins(self, bins: Bins, parameters: Parameters) -> RewritePlan:
+        """Return the plan for other bins alone, with other parameters in the history."""
+        candidates = replace(self.candidates, empty=self.candidates.empty.slice(0, 0))
+        return replace(self, bins=bins, bins_left=0, parameters=parameters, candidates=candidates)
+
     @property
     def commits(self) -> int:
         """How many commits the run makes at most, unless it takes longer than expected."""
