@@ -86,6 +86,22 @@ class Optimize:
         assert (row.metrics.numFilesAdded, row.metrics.numFilesRemoved) == (2, 6)
         assert rows(table) == expected
 
+    def test_a_commit_is_compacted_if_the_session_says_so(self, session: SparkSession, table: DeltaTable) -> None:
+        expected = rows(table)
+        session.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
+        session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "4")
+        try:
+            table.delete("id = 0")  # the vector is on a file that was there
+            frame = session.range(100, 101).selectExpr("id", "1 as p")
+            frame.write.format("delta").mode("append").save(table.detail().collect()[0].location)
+        finally:
+            session.conf.unset("spark.databricks.delta.autoCompact.enabled")
+            session.conf.unset("spark.databricks.delta.autoCompact.minNumFiles")
+        commit = table.history(1).collect()[0]
+        assert (commit.operation, commit.operationParameters["auto"]) == ("OPTIMIZE", "true")
+        assert commit.operationMetrics["numRemovedFiles"] == "4"
+        assert rows(table) == sorted([*(row for row in expected if row[0]), (100, 1)])
+
 
 class TestClassic(Optimize):
     @pytest.fixture

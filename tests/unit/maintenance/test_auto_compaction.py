@@ -42,7 +42,7 @@ def test_it_is_off_unless_property_or_session_say_so(tmp_path: Path) -> None:
         table.alter().set_properties({PROPERTY: value})
         assert is_auto_compacted(table.snapshot.configuration) is expected
     assert not is_auto_compacted(table.snapshot.configuration, AutoCompaction(enabled=False))
-    table.alter().unset_properties([PROPERTY]).set_properties({"delta.autoOptimize": "true"})
+    table.alter().unset_properties(PROPERTY).set_properties({"delta.autoOptimize": "true"})
     assert is_auto_compacted(table.snapshot.configuration)
 
 

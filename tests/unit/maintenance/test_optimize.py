@@ -131,7 +131,7 @@ def test_the_property_and_the_size_of_the_table_give_the_target(tmp_path: Path) 
     table = make(tmp_path, **{"delta.targetFileSize": "64mb"})
     assert table.optimize(plan=True).bins.target_size == 64 << 20
     assert table.optimize(target_size="1GB", plan=True).bins.target_size == 1 << 30
-    table.alter().unset_properties(["delta.targetFileSize"])
+    table.alter().unset_properties("delta.targetFileSize")
     assert table.optimize(plan=True).bins.target_size == 128 << 20
     with pytest.raises(InvalidOptionError, match="target_size is a number of bytes"):
         table.optimize(target_size="much")
