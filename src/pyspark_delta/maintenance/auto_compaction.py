@@ -6,7 +6,7 @@ Counts come from the log, so they include the files of all writers. An error is 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -104,7 +104,11 @@ def plan_auto_compaction(snapshot: Snapshot, version: int, settings: AutoCompact
     if not chosen.any():
         return None
     bins = worthwhile(pack(files.filter(pa.array(chosen)), target))
-    return plan.with_bins(bins, {**plan.parameters, "auto": True}) if len(bins) else None
+    if not len(bins):
+        return None
+    without_empty = replace(plan.candidates, empty=plan.candidates.empty.slice(0, 0))
+    parameters = {**plan.parameters, "auto": True}
+    return replace(plan, bins=bins, bins_left=0, parameters=parameters, candidates=without_empty)
 
 
 def _added_paths(snapshot: Snapshot, version: int) -> pa.Array:

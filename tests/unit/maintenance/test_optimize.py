@@ -33,7 +33,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.maintenance.budget import Budget
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.bins import worthwhile
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
 from pyspark_delta.scan.planner import has_row_tracking, plan_scan
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.transaction import Transaction
@@ -408,7 +408,7 @@ def test_tasks_write_the_same_files_as_threads(tmp_path: Path) -> None:
     before, tasks = content(table), PickledTasks()
     plan = plan_optimize(table.snapshot, OptimizeRequest(batch_size=1))
     assert plan.facts()["engine"] == "Arrow in the driver"
-    result = plan.in_tasks(tasks).execute()
+    result = in_tasks(plan, tasks).execute()
     assert (tasks.jobs, len(result.versions), result.bins) == ([4, 2], 2, 6)
     assert content(table) == before
     other = Table.open(tmp_path / "b")
@@ -420,4 +420,4 @@ def test_tasks_write_the_same_files_as_threads(tmp_path: Path) -> None:
     for path in live:
         (tmp_path / "a" / path).write_bytes(b"no Parquet")
     with pytest.raises(DataFileError):
-        plan_optimize(table.snapshot, OptimizeRequest()).in_tasks(tasks).execute()
+        in_tasks(plan_optimize(table.snapshot, OptimizeRequest()), tasks).execute()

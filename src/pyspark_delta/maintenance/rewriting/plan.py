@@ -116,15 +116,6 @@ class RewritePlan:
         """What rewrites the files: this process, or tasks outside of it."""
         return NONE if not len(self.bins) else DRIVER if self.options.tasks is None else TASKS
 
-    def in_tasks(self, tasks: TaskRunner) -> RewritePlan:
-        """Return the plan with files that are rewritten in tasks."""
-        return replace(self, options=replace(self.options, tasks=tasks))
-
-    def with_bins(self, bins: Bins, parameters: Parameters) -> RewritePlan:
-        """Return the plan for other bins alone, with other parameters in the history."""
-        candidates = replace(self.candidates, empty=self.candidates.empty.slice(0, 0))
-        return replace(self, bins=bins, bins_left=0, parameters=parameters, candidates=candidates)
-
     @property
     def commits(self) -> int:
         """How many commits the run makes at most, unless it takes longer than expected."""
@@ -196,6 +187,11 @@ class RewritePlan:
         if self.bins_left:
             lines.append(f"  {counted(self.bins_left, 'bin')} are left for the next run")
         return "\n".join(lines)
+
+
+def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
+    """Return a plan whose files are rewritten in tasks outside of this process."""
+    return replace(plan, options=replace(plan.options, tasks=tasks))
 
 
 def check_rewritable(snapshot: Snapshot) -> None:

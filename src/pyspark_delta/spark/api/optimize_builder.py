@@ -10,7 +10,7 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.optimize import MAX_DELETED_SHARE, OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.reorganize import PurgeRequest, plan_purge
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
 from pyspark_delta.spark.conf.arguments import check_text
 from pyspark_delta.spark.conf.limits import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
@@ -118,7 +118,7 @@ class _RearrangementBuilder:
         spark = self._table._spark
         if cost_model(spark).compacts_in_driver(plan.snapshot.location, plan.bytes_read):
             return plan
-        return plan.in_tasks(SparkTasks(spark))
+        return in_tasks(plan, SparkTasks(spark))
 
     def _executed(self, plan: RewritePlan) -> DataFrame:
         spark = self._table._spark
