@@ -49,7 +49,7 @@ RETURNED = (
     VacuumPlan,
     VacuumResult,
 )
-CONSTRUCTED = (
+CONSTRUCTED = (pyspark_delta.Budget, pyspark_delta.IdentityGenerator)  # class methods make the others
     pyspark_delta.Budget,
     pyspark_delta.IdentityGenerator,
 )  # the others are made by class methods and functions
