@@ -23,7 +23,7 @@ from pyspark_delta.maintenance.rewriting.metrics import (
     commit_metrics,
     deleted_rows_removed,
 )
-from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, without_rows
+from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewrite_in_order, without_rows
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.maintenance.rewriting.run import Run, RunOptions
 from pyspark_delta.protocol.draft import Operation
@@ -190,7 +190,12 @@ class RewritePlan:
 
 
 def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
-    """Return a plan whose files are rewritten in tasks outside of this process."""
+    """Return a plan whose files are rewritten in tasks outside of this process; itself if a writer here is needed.
+
+    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process.
+    """
+    if plan.options.writer is not rewrite_in_order:
+        return plan
     return replace(plan, options=replace(plan.options, tasks=tasks))
 
 

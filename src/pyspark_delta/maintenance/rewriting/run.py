@@ -34,7 +34,7 @@ PHASE = "Rewrite files"
 class RunOptions:
     """How a run is done: its budget, how bins are written, and the bytes of each commit (by default, by the run).
 
-    With `tasks`, bins are rewritten in order outside of this process, and not by the writer.
+    With `tasks`, bins are rewritten outside of this process, as `rewrite_in_order` would; the writer is not called.
     """
 
     budget: Budget = UNLIMITED
