@@ -50,9 +50,6 @@ RETURNED = (
     VacuumResult,
 )
 CONSTRUCTED = (pyspark_delta.Budget, pyspark_delta.IdentityGenerator)  # class methods make the others
-    pyspark_delta.Budget,
-    pyspark_delta.IdentityGenerator,
-)  # the others are made by class methods and functions
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
