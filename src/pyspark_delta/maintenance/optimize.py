@@ -79,12 +79,8 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
     candidates = choose_files(snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering))
     bins = worthwhile(pack(candidates.files, target))
     chosen = bins.within(request.budget.size)
-    parameters: Parameters = {
-        "predicate": predicate_text(request.where),
-        "zOrderBy": "[]",
-        "clusterBy": "[]",
-        "auto": False,
-    }
+    text = predicate_text(request.where)
+    parameters: Parameters = {"predicate": text, "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
     return RewritePlan(
         snapshot,
         "OPTIMIZE",
