@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
-from pyspark_delta.cli import definition, inspection, maintenance, rows, writing
+from pyspark_delta.cli import definition, inspecting, inspection, maintenance, rows, writing
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.output import discard, prepare_streams, print_problem, print_text
 
@@ -48,6 +48,8 @@ for _command in (
     rows.cat,
     rows.changes,
     inspection.explain,
+    inspecting.show,
+    inspecting.diff,
     definition.create,
     writing.append,
     writing.delete,
