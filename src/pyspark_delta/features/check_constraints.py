@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expressions import check_expression
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
+from pyspark_delta.protocol.removal import Removal
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 
 
 class CheckConstraints(TableFeature):
     name = "checkConstraints"
     legacy_writer_version = 3
+    removal = Removal()
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return any(key.casefold().startswith(CONSTRAINT_PREFIX) for key in configuration.properties)
@@ -25,6 +28,18 @@ class CheckConstraints(TableFeature):
             if key.casefold().startswith(CONSTRAINT_PREFIX):
                 name = key[len(CONSTRAINT_PREFIX) :]
                 check_expression(condition, configuration.schema, f"The CHECK constraint '{name}'")
+
+    def check_removal(self, configuration: TableConfiguration) -> None:
+        """Refuse to drop the feature of a table with constraints."""
+        names = [check.name for check in self.row_checks(configuration)]
+        if names:
+            raise InvalidOperationError(
+                f"The table has the CHECK constraints {', '.join(names)}, so the feature {self.name} cannot be dropped. "
+                "Drop the constraints first.",
+                error_class="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+                sqlstate="0AKDE",
+                constraints=tuple(names),
+            )
 
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
         """Return the constraints, by name."""
