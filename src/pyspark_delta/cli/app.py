@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
-from pyspark_delta.cli import definition, inspecting, inspection, maintenance, rows, writing
+from pyspark_delta.cli import definition, features, inspecting, inspection, maintenance, rows, writing
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.output import discard, prepare_streams, print_problem, print_text
 
@@ -57,12 +57,13 @@ for _command in (
     writing.merge,
     definition.set_,
     definition.unset,
+    features.drop_feature,
     maintenance.restore,
     maintenance.undo,
     maintenance.vacuum,
     inspection.doctor,
 ):
-    app.command(_command.__name__.rstrip("_"))(_command)
+    app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)
 app.add_typer(catalog_app, name="catalog")
 
 

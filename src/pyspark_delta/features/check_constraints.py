@@ -34,8 +34,8 @@ class CheckConstraints(TableFeature):
         names = [check.name for check in self.row_checks(configuration)]
         if names:
             raise InvalidOperationError(
-                f"The table has the CHECK constraints {', '.join(names)}, so the feature {self.name} cannot be dropped. "
-                "Drop the constraints first.",
+                f"The table has the CHECK constraints {', '.join(names)}. Drop the constraints before the feature "
+                f"{self.name}.",
                 error_class="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
                 sqlstate="0AKDE",
                 constraints=tuple(names),

@@ -26,7 +26,7 @@ _MOST_WAITING = 200_000  # rows that wait to be combined
 
 
 def partitions_schema(snapshot: Snapshot) -> pa.Schema:
-    """Return the columns of `partitions`: sizes are bytes; records include deleted ones, null if a file has no count."""
+    """Return the columns of `partitions`: sizes are bytes; records include deleted ones, null if unknown."""
     numbers = ("num_files", "size", "smallest_file", "largest_file", "num_records", "num_deleted_records")
     fields = [pa.field(name, pa.int64()) for name in numbers]
     return pa.schema([*partition_fields(snapshot), *fields, pa.field("last_modified", pa.timestamp("us", "UTC"))])

@@ -127,8 +127,8 @@ def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[s
 def commits_newest_first(snapshot: Versioned, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield the commits up to the snapshot's version, newest first, by the names of `DESCRIBE HISTORY`.
 
-    Only `limit` commits are read, as they are consumed. `timestamp` is a datetime in UTC; fields that a commit lacks are
-    None.
+    Only `limit` commits are read, as they are consumed. `timestamp` is a datetime in UTC; fields that a commit lacks
+    are None.
     """
     first = 0 if limit is None else max(0, snapshot.version - limit + 1)
     listing = _commits_from(snapshot, first)

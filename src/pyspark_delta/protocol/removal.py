@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 
 
 class FileTraces(Enum):
@@ -31,7 +30,7 @@ class Removal:
     only the latter is possible. `leaves` is what stays in files and log, for messages.
     """
 
-    disabling: Mapping[str, str | None] = MappingProxyType({})
+    disabling: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     files: FileTraces | None = None
     field_keys: tuple[str, ...] = ()
     all_domains: bool = False

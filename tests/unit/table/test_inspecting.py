@@ -85,7 +85,8 @@ def test_row_groups_are_those_of_duckdb(table: Table) -> None:
         (chunk,) = row["columns"]
         expected = duckdb.sql(
             "select row_group_id, row_group_num_rows, path_in_schema, type, compression, total_compressed_size, "
-            f"total_uncompressed_size, num_values, stats_null_count from parquet_metadata('{table.location}/{row['path']}')"
+            "total_uncompressed_size, num_values, stats_null_count "
+            f"from parquet_metadata('{table.location}/{row['path']}')"
         ).fetchall()
         assert expected == [
             (

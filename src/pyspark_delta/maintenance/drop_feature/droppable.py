@@ -16,9 +16,9 @@ from pyspark_delta.transaction.protocol_upgrade import features_of, weakest_prot
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A feature to drop: `names` are those that the table lists or implies. `truncate` says what becomes of the history.
+    """A feature to drop: `names` are those that the table lists or implies.
 
-    With `truncate`, versions that have traces of the feature are deleted before the feature is dropped.
+    With `truncate`, versions that have traces of the feature are deleted before it is dropped.
     """
 
     feature: TableFeature
@@ -93,8 +93,8 @@ def _not_removable(feature: TableFeature) -> InvalidOperationError:
             feature=feature.name,
         )
     return InvalidOperationError(
-        f"The feature '{feature.name}' cannot be dropped from a table, by any engine, because others may rely on it. To "
-        "get rid of it, write the rows to a new table.",
+        f"The feature '{feature.name}' cannot be dropped from a table, because other engines may rely on it. Write the "
+        "rows to a new table without it.",
         error_class="DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
         sqlstate="0AKDC",
         feature=feature.name,
@@ -105,8 +105,8 @@ def _check_truncation(drop: Drop) -> None:
     removal = drop.removal
     if drop.truncate and not (removal.protects_history or removal.needs_truncation):
         raise InvalidOperationError(
-            f"The history need not be truncated to drop the feature '{drop.feature.name}', because every client can read "
-            "it. Drop it without truncating.",
+            f"The history need not be truncated to drop the feature '{drop.feature.name}', because every client can "
+            "read it. Drop it without truncating.",
             error_class="DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
             sqlstate="42000",
             feature=drop.feature.name,

@@ -41,7 +41,7 @@ class DropFeaturePlan:
     @property
     def finish_after(self) -> datetime | None:
         """When the drop can be finished, in UTC; None if it can be now."""
-        if self.history is None or self.history.traced is None and not self.traces:
+        if self.history is None or (self.history.traced is None and not self.traces):
             return None
         expires = self.history.expires(self.snapshot)
         return datetime.fromtimestamp(expires / 1000, UTC) if self.traces or time.time() * 1000 < expires else None
@@ -111,8 +111,7 @@ class DropFeaturePlan:
     def __str__(self) -> str:
         facts = self.facts()
         lines = [
-            f"Drop the feature {self.drop.feature.name} from '{self.snapshot.location}', now at version "
-            f"{self.snapshot.version}:",
+            f"Drop {self.drop.feature.name} from '{self.snapshot.location}', now at version {self.snapshot.version}:",
             *(f"  {number}. {step}" for number, step in enumerate(self.steps, 1)),
             f"  readers then need {facts['readers_need_after']}, now {facts['readers_need_before']}",
             f"  writers then need {facts['writers_need_after']}",

@@ -32,7 +32,7 @@ from pyspark_delta.maintenance.drop_feature.steps import Rewriter, Steps
 from pyspark_delta.maintenance.drop_feature.traces import find_traces
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.protocol.intervals import format_interval
-from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION, DROP_FEATURE_RETENTION, LOG_RETENTION
+from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION, DROP_FEATURE_RETENTION
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
 from pyspark_delta.transaction.base import state_of
@@ -96,8 +96,8 @@ def run_drop(
             return _result(dropped, drop)
         snapshot = snapshot.update()
     raise InvalidOperationError(
-        f"The feature '{name}' was not dropped from '{snapshot.location}', because concurrent writers use it. Stop them, "
-        "and run it again.",
+        f"The feature '{name}' was not dropped from '{snapshot.location}', because concurrent writers use it. Stop "
+        "them, and run it again.",
         error_class="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
         sqlstate="40000",
         feature=name,
@@ -133,10 +133,12 @@ def _without_history(snapshot: Snapshot, drop: Drop, engine_info: str, *, cleare
 
 def _too_early(snapshot: Snapshot, drop: Drop, history: History, cleared: bool) -> InvalidOperationError:
     name, expires = drop.feature.name, datetime.fromtimestamp(history.expires(snapshot) / 1000, UTC)
+    length = format_interval(DROP_FEATURE_RETENTION.of(snapshot.properties))
     when = (
-        f"They may be deleted from {expires:%Y-%m-%d %H:%M} UTC on "
-        f"({DROP_FEATURE_RETENTION.name} is '{format_interval(DROP_FEATURE_RETENTION.of(snapshot.properties))}')."
+        f"They may be deleted from {expires:%Y-%m-%d %H:%M} UTC on ({DROP_FEATURE_RETENTION.name} is '{length}'). Run it "
+        "again then"
     )
+    other = "." if drop.removal.needs_truncation else ", or drop the feature without truncating the history."
     if drop.removal.needs_truncation:
         error_class = "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
         what = f"The versions that the feature '{name}' protects are still in the history of '{snapshot.location}'."
@@ -147,13 +149,12 @@ def _too_early(snapshot: Snapshot, drop: Drop, history: History, cleared: bool) 
         error_class = "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"
         what = f"Earlier versions of '{snapshot.location}' use the feature '{name}'."
     return InvalidOperationError(
-        f"{what} {when} Run it again then, or drop the feature without truncating the history.",
+        f"{what} {when}{other}",
         error_class=error_class,
         sqlstate="22KD0",
         feature=name,
         newest_version=history.traced,
         finish_after=expires,
-        retention=format_interval(LOG_RETENTION.of(snapshot.properties)),
     )
 
 
