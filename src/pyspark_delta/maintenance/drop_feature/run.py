@@ -135,8 +135,8 @@ def _too_early(snapshot: Snapshot, drop: Drop, history: History, cleared: bool) 
     name, expires = drop.feature.name, datetime.fromtimestamp(history.expires(snapshot) / 1000, UTC)
     length = format_interval(DROP_FEATURE_RETENTION.of(snapshot.properties))
     when = (
-        f"They may be deleted from {expires:%Y-%m-%d %H:%M} UTC on ({DROP_FEATURE_RETENTION.name} is '{length}'). Run it "
-        "again then"
+        f"They may be deleted from {expires:%Y-%m-%d %H:%M} UTC on, because {DROP_FEATURE_RETENTION.name} is "
+        f"'{length}'. Run it again then"
     )
     other = "." if drop.removal.needs_truncation else ", or drop the feature without truncating the history."
     if drop.removal.needs_truncation:

@@ -1,0 +1,310 @@
+"""DROP FEATURE without Spark: traces, protocol and rows afterwards, both ways, refusals, races and interruptions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable as PeerTable
+from tests.faults.crash_points import Operation, content, copy_of, crash_points, prepared
+
+from pyspark_delta.errors import DeltaError, InvalidOperationError
+from pyspark_delta.features import supported_features
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import ObjectStore, intercepted, store_for
+from pyspark_delta.storage.counting import CountingStore
+from pyspark_delta.table import Table
+from pyspark_delta.testing.faults import FaultyStore, SimulatedCrash
+from pyspark_delta.transaction.transaction import Transaction
+
+BASE = {"appendOnly", "invariants"}
+PROTECTED = {*BASE, "checkpointProtection"}
+PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
+V2 = {"delta.checkpointPolicy": "v2"}
+ROWS = [{"id": number, "p": "ab"[number % 2]} for number in range(10)]
+
+
+def make(path: Path | str, **properties: str) -> Table:
+    """A table of ten rows in four files."""
+    table = Table.create(path, "id BIGINT, p STRING", partition_by=["p"], properties=properties)
+    table.append(ROWS[:6])
+    table.append(ROWS[6:])
+    return table
+
+
+def rows(table: Table) -> list[dict[str, Any]]:
+    return sorted(Table.open(table.location).scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+
+
+def features(table: Table) -> set[str]:
+    return set(supported_features(Table.open(table.location).snapshot.configuration))
+
+
+def set_domain(table: Table) -> None:
+    with Transaction.on(table.snapshot) as transaction:
+        transaction.set_domain("com.example.mark", "1")
+    table.refresh()
+
+
+@pytest.mark.parametrize(
+    ("feature", "properties", "left"),
+    [
+        ("v2Checkpoint", V2, PROTECTED),
+        ("vacuumProtocolCheck", {"delta.feature.vacuumProtocolCheck": "supported"}, PROTECTED),
+        ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}, BASE),
+        ("rowTracking", {"delta.enableRowTracking": "true"}, {*BASE, "domainMetadata"}),
+        ("domainMetadata", {"delta.feature.domainMetadata": "supported"}, BASE),
+        ("materializePartitionColumns", {"delta.enableMaterializePartitionColumnsFeature": "true"}, BASE),
+        ("checkConstraints", {"delta.feature.checkConstraints": "supported"}, BASE),
+    ],
+)
+def test_a_dropped_feature_leaves_rows_and_the_lowest_protocol(
+    tmp_path: Path, feature: str, properties: dict[str, str], left: set[str]
+) -> None:
+    table = make(tmp_path, **properties)
+    if feature == "domainMetadata":
+        set_domain(table)
+    plan = table.drop_feature(feature, plan=True)
+    assert table.refresh().version == plan.snapshot.version
+    result = plan.execute()
+    table.refresh()
+    assert (features(table), table.version) == (left, result.version)
+    assert result.protocol == table.protocol == plan.protocol
+    versions = (table.protocol.min_reader_version, table.protocol.min_writer_version)
+    assert versions == ((1, 2) if left == BASE else (1, 7))
+    assert rows(table) == ROWS
+    peer = PeerTable(str(tmp_path)).to_pyarrow_table().to_pylist()
+    assert sorted(peer, key=lambda row: row["id"]) == ROWS
+    assert table.snapshot.checksum_differences() == ()
+    assert table.history(1)[0]["operationParameters"] == {"featureName": feature, "truncateHistory": False}
+    with pytest.raises(InvalidOperationError, match="nothing to drop") as raised:
+        table.drop_feature(feature)
+    assert raised.value.error_class == "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"
+
+
+def test_what_dropped_features_leave_in_the_log(tmp_path: Path) -> None:
+    table = make(tmp_path, **{"delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"})
+    set_domain(table)
+    table.alter().set_properties({"delta.enableInCommitTimestamps": "false"}).set_properties(
+        {"delta.enableInCommitTimestamps": "true"}
+    )
+    assert "delta.inCommitTimestampEnablementVersion" in table.metadata.configuration
+    table.drop_feature("inCommitTimestamp")
+    assert (
+        table.metadata.configuration.keys()
+        & {
+            "delta.inCommitTimestampEnablementVersion",
+            "delta.inCommitTimestampEnablementTimestamp",
+        }
+        == set()
+    )
+    files = table.snapshot.files(("path", "base_row_id", "default_row_commit_version", "stats"))
+    assert files["base_row_id"].null_count == 0
+    table.drop_feature("rowTracking")
+    after = table.snapshot.files(("path", "base_row_id", "default_row_commit_version", "stats"))
+    assert (after["base_row_id"].null_count, after["default_row_commit_version"].null_count) == (4, 4)
+    assert sorted(after.select(["path", "stats"]).to_pylist(), key=str) == sorted(
+        files.select(["path", "stats"]).to_pylist(), key=str
+    )
+    assert not any("owTracking" in name for name in table.metadata.configuration)
+    assert set(table.snapshot.domains()) == {"com.example.mark"}
+    with_rows = table.version
+    table.drop_feature("domainMetadata")
+    assert table.snapshot.domains() == {}
+    assert Table.open(tmp_path, version=with_rows).count() == 10
+    table.append([{"id": 10, "p": "a"}])
+    assert table.count() == 11
+
+
+def test_history_is_protected_by_checkpoints_without_traces(tmp_path: Path) -> None:
+    table = make(tmp_path, **V2)
+    table.checkpoint()
+    before = table.version
+    result = table.drop_feature("v2Checkpoint")
+    log = tmp_path / "_delta_log"
+    barriers = [f"{version:020d}.checkpoint.parquet" for version in range(before + 2, before + 6)]
+    assert sorted(file.name for file in log.glob("*.checkpoint.parquet")) == barriers
+    operations = [row["operation"] for row in reversed(table.history())][before + 1 :]
+    assert operations == ["SET TBLPROPERTIES", *["Empty Commit"] * 3, "DROP FEATURE"]
+    assert table.metadata.configuration[PROTECTION] == str(result.version)
+    assert Table.open(tmp_path, version=before).count() == 10
+
+
+def test_c229_only_a_drop_lowers_a_protocol_and_protected_history_goes_at_once(tmp_path: Path) -> None:
+    """No other change drops a feature, and clients that misread the versions before the drop find no part of them."""
+    table = make(tmp_path, **V2)
+    version = table.drop_feature("v2Checkpoint").version
+    with pytest.raises(DeltaError):
+        table.alter().set_properties({"delta.feature.checkpointProtection": "unsupported"})
+    table.restore(1)
+    assert {"v2Checkpoint", "checkpointProtection"} <= features(table)
+    assert table.metadata.configuration[PROTECTION] == str(version)
+    age(tmp_path, timedelta(days=60))
+    assert table.clean_log() == 0  # its newest old checkpoint is at the drop, not after it
+    table.append([{"id": 10, "p": "a"}])
+    table.checkpoint()
+    age(tmp_path, timedelta(days=60))
+    assert table.clean_log() > 0
+    assert min(int(file.name[:20]) for file in (tmp_path / "_delta_log").glob("*.json")) >= version
+
+
+def age(path: Path, by: timedelta) -> None:
+    """Make the log older; its versions stay in order."""
+    now = time.time() - by.total_seconds()
+    for file in (path / "_delta_log").iterdir():
+        if file.name[:20].isdecimal():
+            os.utime(file, (now + int(file.name[:20]), now + int(file.name[:20])))
+
+
+def test_truncated_history_takes_two_runs(tmp_path: Path) -> None:
+    table = make(tmp_path, **V2)
+    table.checkpoint()
+    before = table.version
+    for error_class in ("DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"):
+        with pytest.raises(InvalidOperationError, match="They may be deleted from") as raised:
+            table.drop_feature("v2Checkpoint", truncate_history=True)
+        assert raised.value.error_class == error_class
+        wait = raised.value.facts["finish_after"] - datetime.now(UTC)
+        assert timedelta(hours=23, minutes=59) < wait <= timedelta(hours=24, minutes=1)
+        assert rows(table) == ROWS
+    assert table.metadata.configuration["delta.checkpointPolicy"] == "classic"
+    plan = table.drop_feature("v2Checkpoint", truncate_history=True, plan=True)
+    assert plan.finish_after == raised.value.facts["finish_after"]
+    assert "wait until" in str(plan)
+    assert table.refresh().version == before + 2
+    age(tmp_path, timedelta(hours=25))
+    assert table.drop_feature("v2Checkpoint", truncate_history=True, plan=True).finish_after is None
+    table.drop_feature("v2Checkpoint", truncate_history=True)
+    assert (features(table), PROTECTION in table.metadata.configuration) == (BASE, False)
+    assert min(int(file.name[:20]) for file in (tmp_path / "_delta_log").glob("*.json")) == before + 2
+    assert rows(table) == ROWS
+
+
+def test_protection_is_dropped_with_the_protected_history(tmp_path: Path) -> None:
+    table = make(tmp_path, **V2)
+    version = table.drop_feature("v2Checkpoint").version
+    with pytest.raises(InvalidOperationError, match="only") as raised:
+        table.drop_feature("checkpointProtection")
+    assert raised.value.error_class.startswith("DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION")
+    with pytest.raises(InvalidOperationError, match="still in the history") as raised:
+        table.drop_feature("checkpointProtection", truncate_history=True)
+    assert raised.value.error_class == "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD"
+    table.append([{"id": 10, "p": "a"}])
+    age(tmp_path, timedelta(hours=25))
+    table.drop_feature("checkpointProtection", truncate_history=True)
+    assert (features(table), PROTECTION in table.metadata.configuration) == (BASE, False)
+    assert min(int(file.name[:20]) for file in (tmp_path / "_delta_log").glob("*.json")) == version
+    assert table.count() == 11
+
+
+@pytest.mark.parametrize(
+    ("feature", "truncate", "error_class"),
+    [
+        ("appendOnly", False, "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("clustering", False, "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("timestampNtz", False, "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("icebergCompatV2", False, "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"),
+        ("catalogManaged", False, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        ("redirectReaderWriter-preview", False, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        ("coordinatedCommits-preview", False, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        ("unheardOf", False, "DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE"),
+        ("delta.appendOnly", False, "DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY"),
+        ("typeWidening", False, "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"),
+        ("domainMetadata", False, "DELTA_FEATURE_DROP_DEPENDENT_FEATURE"),
+        ("rowTracking", True, "DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED"),
+        ("checkConstraints", False, "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE"),
+    ],
+)
+def test_what_cannot_be_dropped_is_refused_before_anything_is_written(
+    tmp_path: Path, feature: str, truncate: bool, error_class: str
+) -> None:
+    table = make(tmp_path, **{"delta.enableRowTracking": "true"})
+    table.alter().add_constraint("positive", "id >= 0")
+    before = table.version
+    with pytest.raises(InvalidOperationError) as raised:
+        table.drop_feature(feature, truncate_history=truncate)
+    assert raised.value.error_class == error_class
+    assert table.refresh().version == before
+
+
+class Racing(CountingStore):
+    """Another writer commits first, `times` times, whenever a feature is about to be dropped."""
+
+    def __init__(self, inner: ObjectStore, location: str, change: Callable[[Table], object], times: int) -> None:
+        super().__init__(inner)
+        self._location, self._change, self.times = location, change, times
+
+    def write_if_absent(self, path: str, data: bytes) -> None:
+        if b'"operation":"DROP FEATURE"' in data and self.times:
+            self.times -= 1
+            self._change(Table.open(self._location))
+        super().write_if_absent(path, data)
+
+
+def race(table: Table, change: Callable[[Table], object], times: int) -> Racing:
+    store = Racing(store_for(table.location), table.location, change, times)
+    with intercepted(lambda _: store):
+        table.drop_feature("v2Checkpoint")
+    return store
+
+
+def test_a_concurrent_write_is_no_conflict(tmp_path: Path) -> None:
+    table = make(tmp_path, **V2)
+    store = race(table, lambda other: other.append([{"id": 10, "p": "a"}]), 2)
+    assert (store.times, table.count(), features(table)) == (0, 12, PROTECTED)
+    assert table.metadata.configuration[PROTECTION] == str(table.version)
+
+
+def test_traces_that_come_back_are_removed_again_or_end_the_run(tmp_path: Path) -> None:
+    def enable(other: Table) -> None:
+        other.alter().set_properties(V2)
+
+    table = make(tmp_path / "1", **V2)
+    assert (race(table, enable, 2).times, features(table)) == (0, PROTECTED)
+    table = make(tmp_path / "2", **V2)
+    with pytest.raises(InvalidOperationError, match="concurrent writers") as raised:
+        race(table, enable, 3)
+    assert raised.value.error_class == "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
+    assert "v2Checkpoint" in features(table)
+
+
+INTERRUPTED = {
+    "v2Checkpoint": V2,
+    "rowTracking": {"delta.enableRowTracking": "true"},
+}
+
+
+def drop(location: str, feature: str) -> None:
+    table = Table.open(location)
+    if feature in features(table):
+        table.drop_feature(feature)
+
+
+@pytest.mark.parametrize("feature", INTERRUPTED)
+def test_a_run_that_fails_at_any_storage_call_is_continued(feature: str) -> None:
+    tried = Operation(
+        feature,
+        lambda location: make(location, **INTERRUPTED[feature]),
+        lambda location: drop(location, feature),
+        lambda runs: ROWS,
+    )
+    ready, seen = prepared(tried), set()
+    for point in list(crash_points(tried, ("write", "write_if_absent", "open_output")))[::3]:
+        location = copy_of(ready)
+        store = FaultyStore(store_for(location), point.fault)
+        with intercepted(lambda _: store), contextlib.suppress(DeltaError, SimulatedCrash):  # noqa: B023
+            drop(location, feature)
+        assert store.struck
+        seen.add(Table.open(location).version)
+        assert content(location) == ROWS
+        drop(location, feature)
+        assert content(location) == ROWS
+        assert feature not in features(Table.open(location))
+        assert Snapshot.load(location).checksum_differences() == ()
+    assert len(seen) > 3
