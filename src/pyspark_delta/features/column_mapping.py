@@ -38,7 +38,11 @@ class ColumnMapping(TableFeature):
     kind = FeatureKind.READER_WRITER
     legacy_reader_version = 2
     legacy_writer_version = 5
-    removal = Removal(files=FileTraces.PHYSICAL_NAMES, protects_history=True)
+    removal = Removal(
+        files=FileTraces.PHYSICAL_NAMES,
+        properties=(COLUMN_MAPPING_MODE.name, COLUMN_MAPPING_MAX_ID.name),
+        protects_history=True,
+    )
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return COLUMN_MAPPING_MODE.of(configuration.properties) != "none"

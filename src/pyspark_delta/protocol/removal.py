@@ -11,8 +11,8 @@ class FileTraces(Enum):
     """What live files have because of a feature; the values are used in messages."""
 
     VECTORS = "deletion vectors"
-    PHYSICAL_NAMES = "columns with physical names"
-    OLD_TYPES = "columns with the types before a change"
+    PHYSICAL_NAMES = "physical column names"
+    OLD_TYPES = "types before a change"
     ROW_IDS = "row ids in the log"
 
 

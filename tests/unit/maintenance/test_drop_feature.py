@@ -14,8 +14,10 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 from tests.faults.crash_points import Operation, content, copy_of, crash_points, prepared
 
+from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import DeltaError, InvalidOperationError
 from pyspark_delta.features import supported_features
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import ObjectStore, intercepted, store_for
 from pyspark_delta.storage.counting import CountingStore
@@ -27,6 +29,9 @@ BASE = {"appendOnly", "invariants"}
 PROTECTED = {*BASE, "checkpointProtection"}
 PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 V2 = {"delta.checkpointPolicy": "v2"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+MAPPED = {"delta.columnMapping.mode": "name"}
+WIDENING = {"delta.enableTypeWidening": "true"}
 ROWS = [{"id": number, "p": "ab"[number % 2]} for number in range(10)]
 
 
@@ -56,6 +61,10 @@ def set_domain(table: Table) -> None:
     ("feature", "properties", "left"),
     [
         ("v2Checkpoint", V2, PROTECTED),
+        ("deletionVectors", VECTORS, PROTECTED),
+        ("columnMapping", MAPPED, PROTECTED),
+        ("columnMapping", {"delta.columnMapping.mode": "id"}, PROTECTED),
+        ("typeWidening", WIDENING, PROTECTED),
         ("vacuumProtocolCheck", {"delta.feature.vacuumProtocolCheck": "supported"}, PROTECTED),
         ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}, BASE),
         ("rowTracking", {"delta.enableRowTracking": "true"}, {*BASE, "domainMetadata"}),
@@ -86,6 +95,90 @@ def test_a_dropped_feature_leaves_rows_and_the_lowest_protocol(
     with pytest.raises(InvalidOperationError, match="nothing to drop") as raised:
         table.drop_feature(feature)
     assert raised.value.error_class == "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"
+
+
+# ------------------------------------------------------------------------------------------ features in data files
+def row_ids(table: Table) -> list[dict[str, Any]]:
+    plan = plan_scan(Snapshot.load(table.location), row_ids=True)
+    return sorted(read_plan(plan).read_all().to_pylist(), key=lambda row: row["_row_id"])
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "typeWidening"])
+def test_rewritten_files_have_the_same_rows_with_the_same_ids(tmp_path: Path, feature: str) -> None:
+    table = Table.create(
+        tmp_path / "t",
+        "id BIGINT, s STRUCT<x: SMALLINT, l: ARRAY<SMALLINT>>, p TIMESTAMP, gone INT",
+        partition_by=["p"],
+        properties={**VECTORS, **MAPPED, **WIDENING, "delta.enableRowTracking": "true"},
+    )
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    table.append([{"id": n, "s": {"x": n, "l": [n]}, "p": day + timedelta(days=n % 2), "gone": n} for n in range(10)])
+    table.alter().drop_columns("gone").rename_column("s.x", "y").rename_column("p", "id_").rename_column("id", "p")
+    table.alter().change_type("s.y", "INT").change_type("s.l.element", "BIGINT")
+    table.append([{"p": 100, "s": {"y": 2**20, "l": [2**40]}, "id_": None}])
+    table.delete("p in (1, 2)")
+    table.update({"p": "p + 1000"}, "p = 4")
+    before = row_ids(table)
+    assert len(before) == 9
+    table.drop_feature(feature)
+    assert row_ids(table) == before
+    assert table.snapshot.checksum_differences() == ()
+    footers = table.inspect("row_groups").to_arrow().to_pylist()
+    if feature == "deletionVectors":
+        assert table.inspect("files").to_arrow()["deletion_vector"].null_count == table.snapshot.num_files()
+        assert sum(row["num_rows"] for row in footers) == 9
+    elif feature == "typeWidening":
+        assert {c["type"] for row in footers for c in row["columns"] if "list" in c["path"]} == {"INT64"}
+        assert "typeChanges" not in table.metadata.schema_string
+    else:
+        names = {c["path"].partition(".")[0] for row in footers for c in row["columns"] if c["path"][0] != "_"}
+        assert names == {"p", "s"}
+        assert "columnMapping" not in f"{table.metadata.schema_string}{table.metadata.configuration}"
+        table.alter().add_column("gone", "INT")
+        assert table.scan(where="gone is not null").to_arrow().num_rows == 0
+    table.append([{"p": 7, "s": {"y": 1, "l": []}, "id_": day}])
+    assert table.count() == 10
+
+
+def test_clustering_columns_follow_their_names(tmp_path: Path) -> None:
+    table = Table.create(tmp_path, "id BIGINT, s STRUCT<x: INT>", cluster_by=["s.x", "id"], properties=MAPPED)
+    table.append([{"id": n, "s": {"x": n}} for n in range(3)])
+    table.alter().rename_column("id", "k")
+    table.drop_feature("columnMapping")
+    assert table.snapshot.clustering_columns() == ["s.x", "k"]
+    assert '[["s","x"],["k"]]' in table.snapshot.domains()["delta.clustering"].configuration
+    assert table.scan(where="k = 1").files().num_rows == 1
+    assert table.stats()["minValues"].to_pylist() == [{"k": 0, "s": {"x": 0}}] or table.count() == 3
+
+
+def test_names_that_need_column_mapping_are_refused(tmp_path: Path) -> None:
+    table = Table.create(tmp_path, {"a b": "INT", "c": "INT"}, properties=MAPPED)
+    with pytest.raises(InvalidOperationError, match="'a b' need column mapping") as raised:
+        table.drop_feature("columnMapping")
+    assert raised.value.error_class == "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING"
+
+
+def test_vectors_of_earlier_versions_survive_the_vacuum_of_a_client_without_vectors(tmp_path: Path) -> None:
+    table = make(tmp_path, **VECTORS)
+    table.delete("id = 1")
+    table.delete("id = 7")
+    before = table.version
+    vectors = {file.name for file in tmp_path.glob("deletion_vector_*.bin")}
+    assert len(vectors) == 2
+    table.drop_feature("deletionVectors")
+    tombstones = table.snapshot.tombstones(("path", "deletion_vector", "size"))
+    named = {row["path"]: row for row in tombstones.to_pylist()}
+    assert vectors <= named.keys()
+    assert all(named[path]["size"] is None for path in vectors)
+    assert table.snapshot.checksum_differences() == ()
+    old = time.time() - 3600
+    for path in vectors:
+        os.utime(tmp_path / path, (old, old))
+    peer = PeerTable(str(tmp_path))
+    doomed = peer.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=True, full=True)
+    assert vectors <= set(doomed)  # without the tombstones' protection they would go, as they do here after their time
+    assert vectors.isdisjoint(peer.vacuum(dry_run=True, full=True))
+    assert Table.open(tmp_path, version=before).count() == 8
 
 
 def test_what_dropped_features_leave_in_the_log(tmp_path: Path) -> None:
@@ -236,12 +329,14 @@ def test_what_cannot_be_dropped_is_refused_before_anything_is_written(
 class Racing(CountingStore):
     """Another writer commits first, `times` times, whenever a feature is about to be dropped."""
 
+    before = b'"operation":"DROP FEATURE"'
+
     def __init__(self, inner: ObjectStore, location: str, change: Callable[[Table], object], times: int) -> None:
         super().__init__(inner)
         self._location, self._change, self.times = location, change, times
 
     def write_if_absent(self, path: str, data: bytes) -> None:
-        if b'"operation":"DROP FEATURE"' in data and self.times:
+        if self.before in data and self.times:
             self.times -= 1
             self._change(Table.open(self._location))
         super().write_if_absent(path, data)
@@ -274,7 +369,19 @@ def test_traces_that_come_back_are_removed_again_or_end_the_run(tmp_path: Path) 
     assert "v2Checkpoint" in features(table)
 
 
+def test_a_write_while_files_are_rewritten_is_not_lost(tmp_path: Path) -> None:
+    table = make(tmp_path, **MAPPED)
+    store = Racing(store_for(table.location), table.location, lambda other: other.append([{"id": 10, "p": "a"}]), 1)
+    store.before = b"REMOVE COLUMN MAPPING"
+    with intercepted(lambda _: store):
+        table.drop_feature("columnMapping")
+    assert (store.times, table.count(), features(table)) == (0, 11, PROTECTED)
+    assert len(list(tmp_path.rglob("*.parquet"))) - 4 == 5 + 2  # checkpoints; the files of the first attempt are gone
+
+
 INTERRUPTED = {
+    "deletionVectors": VECTORS,
+    "columnMapping": MAPPED,
     "v2Checkpoint": V2,
     "rowTracking": {"delta.enableRowTracking": "true"},
 }
@@ -290,7 +397,7 @@ def drop(location: str, feature: str) -> None:
 def test_a_run_that_fails_at_any_storage_call_is_continued(feature: str) -> None:
     tried = Operation(
         feature,
-        lambda location: make(location, **INTERRUPTED[feature]),
+        lambda location: make(location, **INTERRUPTED[feature]).delete("id >= 10"),
         lambda location: drop(location, feature),
         lambda runs: ROWS,
     )

@@ -10,7 +10,9 @@ from pyspark_delta.features import Feature, all_features, find_feature, supporte
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import find_property
-from pyspark_delta.protocol.removal import Removal
+from pyspark_delta.protocol.removal import FileTraces, Removal
+from pyspark_delta.schema.traversal import fields_in
+from pyspark_delta.transaction.column_rules import INVALID_CHARACTERS
 from pyspark_delta.transaction.protocol_upgrade import features_of, weakest_protocol
 
 
@@ -56,6 +58,8 @@ def find_drop(configuration: TableConfiguration, name: str, truncate: bool) -> D
     _check_truncation(drop)
     _check_dependents(drop, configuration)
     feature.check_removal(configuration)
+    if removal.files is FileTraces.PHYSICAL_NAMES:
+        _check_names(configuration)
     return drop
 
 
@@ -118,6 +122,19 @@ def _check_truncation(drop: Drop) -> None:
             error_class="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
             sqlstate="55000",
             feature=drop.feature.name,
+        )
+
+
+def _check_names(configuration: TableConfiguration) -> None:
+    """Check that names of columns are possible without column mapping."""
+    wrong = [field.name for field in fields_in(configuration.schema) if set(field.name) & set(INVALID_CHARACTERS)]
+    if wrong:
+        raise InvalidOperationError(
+            f"The names of the columns {', '.join(repr(name) for name in wrong)} need column mapping, because they "
+            "contain one of ' ,;{}()\\n\\t='. Rename these columns first.",
+            error_class="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
+            sqlstate="42K05",
+            columns=tuple(wrong),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ from pyspark_delta.data.file_columns import Column, FileSchema, Leaf, List, Map,
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.parallel import flat_map_ordered
+from pyspark_delta.parallel import map_requests
 from pyspark_delta.protocol.feature import any_field_has
 from pyspark_delta.schema.arrow import from_arrow
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
@@ -20,28 +20,26 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.paths import resolve_file
 
 _THREADS = 16  # footers are small: most of the time is latency of the store
-_FILES_AT_ONCE = 256
 
 
 def files_with_old_types(snapshot: Snapshot, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the live files that hold a column with a narrower type than the schema, with `path` and other columns.
 
-    The footers of all live files are read, unless no column was ever widened. Raises DataFileError.
+    Raises as `have_old_types`.
+    """
+    if any_field_has(snapshot.configuration, TYPE_CHANGES):
+        for batch in snapshot.read_files(FileRequest(columns)):
+            yield batch.filter(pa.array(have_old_types(snapshot, batch.column("path").to_pylist()), pa.bool_()))
+
+
+def have_old_types(snapshot: Snapshot, paths: Sequence[str]) -> list[bool]:
+    """Return which live files hold a column with a narrower type than the schema, by their paths in the log.
+
+    Their footers are read, unless no column was ever widened. Raises DataFileError.
     """
     if not any_field_has(snapshot.configuration, TYPE_CHANGES):
-        return
-    is_old = _reader(snapshot)
-
-    def chosen(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        yield batch.filter(pa.array([is_old(path) for path in batch.column("path").to_pylist()], pa.bool_()))
-
-    yield from flat_map_ordered(chosen, _pieces(snapshot, columns), _THREADS)
-
-
-def _pieces(snapshot: Snapshot, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    for batch in snapshot.read_files(FileRequest(columns)):
-        for start in range(0, len(batch), _FILES_AT_ONCE):
-            yield batch.slice(start, _FILES_AT_ONCE)
+        return [False] * len(paths)
+    return list(map_requests(_reader(snapshot), paths, _THREADS))
 
 
 def _reader(snapshot: Snapshot) -> Callable[[str], bool]:
