@@ -1,4 +1,4 @@
-"""DROP FEATURE beside delta-spark: the same commits and protocol on copies of a table, which both can read and go on."""
+"""DROP FEATURE beside delta-spark: the same commits on copies of a table, which both can read and go on."""
 
 from __future__ import annotations
 
