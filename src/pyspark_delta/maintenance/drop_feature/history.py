@@ -108,7 +108,7 @@ class History:
         """Return when the traces may be deleted, in milliseconds since the epoch."""
         start = int(time.time() * 1000) if self.clean_at is None else self.clean_at
         length = DROP_FEATURE_RETENTION.of(snapshot.properties) // timedelta(milliseconds=1)
-        return -(-(start + length) // _MINUTE) * _MINUTE
+        return -(-start // _MINUTE) * _MINUTE + length
 
 
 def look_back(snapshot: Snapshot, drop: Drop) -> History:
