@@ -13,6 +13,7 @@ import pytest
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.maintenance.budget import Budget
 from pyspark_delta.maintenance.policy import MaintenancePolicy, MaintenanceReport
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
 
 
@@ -29,6 +30,11 @@ def make(path: Path) -> Table:
 
 def due(report: MaintenanceReport) -> dict[str, bool]:
     return {task.name: task.due for task in report.tasks}
+
+
+def is_vacuum_due(path: Path) -> bool:
+    clear_cache(str(path))
+    return due(Table.open(path).maintain(plan=True))["vacuum"]
 
 
 def test_a_new_table_is_left_alone(tmp_path: Path) -> None:
@@ -69,14 +75,16 @@ def test_vectors_are_purged_where_compaction_is_not_worth_it(tmp_path: Path) -> 
 def test_a_vacuum_is_due_some_days_after_the_last(tmp_path: Path) -> None:
     table = make(tmp_path)
     log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    for checksum in log.parent.glob("*.crc"):
+        checksum.unlink()
     log.write_text(re.sub('"createdTime":[0-9]+', '"createdTime":1', log.read_text()))
-    assert due(Table.open(tmp_path).maintain(plan=True))["vacuum"]
+    assert is_vacuum_due(tmp_path)
     table.vacuum()
-    assert not due(Table.open(tmp_path).maintain(plan=True))["vacuum"]
+    assert not is_vacuum_due(tmp_path)
     old = time.time() - timedelta(days=8).total_seconds()
     for file in (tmp_path / "_delta_log").glob("*.json"):
         os.utime(file, (old + int(file.name[:20]), old + int(file.name[:20])))
-    assert due(Table.open(tmp_path).maintain(plan=True))["vacuum"]
+    assert is_vacuum_due(tmp_path)
 
 
 def test_a_spent_budget_leaves_tasks(tmp_path: Path) -> None:
