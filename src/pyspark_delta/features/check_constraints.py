@@ -31,7 +31,7 @@ class CheckConstraints(TableFeature):
 
     def check_removal(self, configuration: TableConfiguration) -> None:
         """Refuse to drop the feature of a table with constraints."""
-        names = [check.name for check in self.row_checks(configuration)]
+        names = [name for name, _ in _constraints(configuration)]
         if names:
             raise InvalidOperationError(
                 f"The table has the CHECK constraints {', '.join(names)}. Drop the constraints before the feature "
@@ -43,11 +43,16 @@ class CheckConstraints(TableFeature):
 
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
         """Return the constraints, by name."""
-        return tuple(
-            RowCheck(key[len(CONSTRAINT_PREFIX) :], condition, CheckKind.CONSTRAINT)
-            for key, condition in sorted(configuration.properties.items())
-            if key.casefold().startswith(CONSTRAINT_PREFIX)
-        )
+        return tuple(RowCheck(name, condition, CheckKind.CONSTRAINT) for name, condition in _constraints(configuration))
+
+
+def _constraints(configuration: TableConfiguration) -> list[tuple[str, str]]:
+    """Return the names and conditions of the constraints, by name."""
+    return [
+        (key[len(CONSTRAINT_PREFIX) :], condition)
+        for key, condition in sorted(configuration.properties.items())
+        if key.casefold().startswith(CONSTRAINT_PREFIX)
+    ]
 
 
 FEATURE = CheckConstraints()
