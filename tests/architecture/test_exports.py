@@ -12,11 +12,13 @@ from pyspark_delta import errors
 ERRORS = [name for name in errors.__all__ if inspect.isclass(getattr(errors, name))]
 
 PUBLIC = [
+    "Budget",
     "DefaultSource",
     "DeltaCatalog",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "MaintenancePolicy",
     "Progress",
     "Snapshot",
     "Table",
