@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark_delta.actions.model import Protocol
 from pyspark_delta.display import counted, html_facts, listed
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.maintenance.drop_feature.droppable import Drop, find_drop
 from pyspark_delta.maintenance.drop_feature.history import BARRIERS, History, look_back
-from pyspark_delta.maintenance.drop_feature.rewriting import rewrite_files
+from pyspark_delta.maintenance.drop_feature.rewriting import Placer, in_this_process, rewrite_files
 from pyspark_delta.maintenance.drop_feature.run import DropFeatureResult, run_drop
 from pyspark_delta.maintenance.drop_feature.steps import Rewriter
 from pyspark_delta.maintenance.drop_feature.traces import Traces, find_traces
@@ -36,7 +37,7 @@ class DropFeaturePlan:
     history: History | None
     protocol: Protocol
     engine_info: str = ""
-    rewrite: Rewriter = field(default=rewrite_files, repr=False)
+    _rewrite: Rewriter = field(default=rewrite_files, repr=False)
 
     @property
     def finish_after(self) -> datetime | None:
@@ -99,7 +100,7 @@ class DropFeaturePlan:
         Raises InvalidOperationError if the feature cannot be dropped yet, after everything that can be done before; the
         error says when it can.
         """
-        return run_drop(self.snapshot, self.drop.feature.name, self.drop.truncate, self.rewrite, self.engine_info)
+        return run_drop(self.snapshot, self.drop.feature.name, self.drop.truncate, self._rewrite, self.engine_info)
 
     def _repr_html_(self) -> str:
         facts = {name: "; ".join(value) if isinstance(value, list) else value for name, value in self.facts().items()}
@@ -127,13 +128,13 @@ def plan_drop_feature(
     *,
     truncate_history: bool = False,
     engine_info: str = "",
-    rewrite: Rewriter = rewrite_files,
+    place: Placer = in_this_process,
 ) -> DropFeaturePlan:
     """Return what dropping a feature would do, without writing anything.
 
     By default the history stays, and its checkpoints are protected. With `truncate_history`, the versions that use the
-    feature are deleted first, once they are old enough. Raises InvalidOperationError if the feature cannot be dropped,
-    and the errors of `check_writable`.
+    feature are deleted first, once they are old enough. `place` chooses where files are rewritten. Raises
+    InvalidOperationError if the feature cannot be dropped, and the errors of `check_writable`.
     """
     check_writable(snapshot.configuration, snapshot.location)
     drop = find_drop(snapshot.configuration, name, truncate_history)
@@ -144,7 +145,7 @@ def plan_drop_feature(
         look_back(snapshot, drop) if drop.truncate else None,
         drop.protocol_after(snapshot.protocol),
         engine_info,
-        rewrite,
+        partial(rewrite_files, place=place),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.ddl.clustering import clustering_domain
+from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.maintenance.rewriting.bins import pack
 from pyspark_delta.maintenance.rewriting.candidates import FileMasks, choose_files
@@ -20,6 +21,7 @@ from pyspark_delta.maintenance.rewriting.plan import target_size_of
 from pyspark_delta.maintenance.rewriting.reconciliation import Rearrangement
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, default_threads, rewrite_in_order, without_rows
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
+from pyspark_delta.maintenance.rewriting.tasks import rewrite_in_tasks
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.clustering import clustering_paths
@@ -40,9 +42,10 @@ from pyspark_delta.write.written import has_row_ids, with_row_ids
 _PRESERVED = {"delta.rowTracking.preserved": "true"}
 
 
-def remove_column_mapping(snapshot: Snapshot, engine_info: str = "") -> None:
+def remove_column_mapping(snapshot: Snapshot, engine_info: str, place: Callable[[str, int], TaskRunner | None]) -> None:
     """Rewrite all files of a table, and commit them with a schema that has neither ids nor physical names.
 
+    `place` returns the tasks that rewrite so many bytes of the table, or None for this process.
     A concurrent commit that adds or removes rows is a conflict. After an error the new files are deleted, unless it is
     unknown whether the commit was made. Raises CommitConflictError, DataFileError, StorageError.
     """
@@ -50,7 +53,7 @@ def remove_column_mapping(snapshot: Snapshot, engine_info: str = "") -> None:
     base = state_of(snapshot)
     written: list[RewrittenBin] = []
     try:
-        _rewrite(snapshot, after, written)
+        _rewrite(snapshot, after, written, place)
     except BaseException:
         delete_bins(base, written)
         raise
@@ -104,13 +107,23 @@ class _Unmapping(Rewriting):
         )
 
 
-def _rewrite(snapshot: Snapshot, after: TableConfiguration, written: list[RewrittenBin]) -> None:
+def _rewrite(
+    snapshot: Snapshot,
+    after: TableConfiguration,
+    written: list[RewrittenBin],
+    place: Callable[[str, int], TaskRunner | None],
+) -> None:
     """Append all rewritten bins of a table to a list, one by one."""
     candidates = choose_files(snapshot, _every_file, tags=bool(snapshot.clustering_columns()))
     if candidates.empty.num_rows:
         written.append(without_rows(candidates.empty, snapshot))
     bins = pack(candidates.files, target_size_of(snapshot, None))
-    rewriting = _Unmapping(snapshot, threads=default_threads(), after=after).for_bins(len(bins))
+    tasks = place(snapshot.location, int(bins.read.sum())) if len(bins) else None
+    rewriting: Rewriting = _Unmapping(snapshot, threads=default_threads(), after=after)
+    if tasks is not None:
+        written.extend(rewrite_in_tasks(tasks, rewriting.for_bins(1), list(bins)))
+        return
+    rewriting = rewriting.for_bins(len(bins))
     written.extend(map_requests(lambda one: rewrite_in_order(rewriting, one, _go_on), bins, rewriting.threads))
 
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from pyspark_delta.maintenance.drop_feature import DropFeaturePlan, plan_drop_feature
 from pyspark_delta.spark.conf.arguments import check_text
+from pyspark_delta.spark.conf.limits import cost_model
+from pyspark_delta.spark.engine.write.job import SparkTasks
 from pyspark_delta.transaction.commit_info import engine_info
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_delta.engines.tasks import TaskRunner
     from pyspark_delta.snapshot import Snapshot
 
 
 class DeltaTableOfFeatures:
-    """Dropping table features: in this process, without a Spark job."""
+    """Dropping table features: in this process, or in tasks of Spark where many bytes are rewritten."""
 
     _spark: SparkSession
 
@@ -49,8 +52,14 @@ class DeltaTableOfFeatures:
             featureName,
             truncate_history=bool(truncateHistory),
             engine_info=engine_info(f"PySpark/{self._spark.version}"),
+            place=self._tasks,
         )
         if plan:
             return made
         made.execute()
         return None
+
+    def _tasks(self, location: str, size: int) -> TaskRunner | None:
+        """Return tasks of the session for bytes that are too many for this process."""
+        in_driver = cost_model(self._spark).compacts_in_driver(location, size)
+        return None if in_driver else SparkTasks(self._spark)
