@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         VersionNotFoundError,
     )
     from pyspark_delta.maintenance.budget import Budget
+    from pyspark_delta.maintenance.policy import MaintenancePolicy
     from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
     from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
@@ -133,6 +134,7 @@ __all__ = [
     "InvalidProposalError",
     "InvalidTableError",
     "MaintenanceNotAllowedError",
+    "MaintenancePolicy",
     "MetadataChangedError",
     "MetadataChangedException",
     "MissingDependencyError",
@@ -186,6 +188,7 @@ _HOMES = {
     "DeltaTableBuilder": "pyspark_delta.spark.api.builder",
     "IdentityGenerator": "pyspark_delta.spark.api.builder",
     "Budget": "pyspark_delta.maintenance.budget",
+    "MaintenancePolicy": "pyspark_delta.maintenance.policy",
     "Table": "pyspark_delta.table",
     "configure_spark_with_delta_pip": "pyspark_delta.spark.session.enable",
     "connect_catalog": "pyspark_delta.catalogs",

@@ -18,6 +18,7 @@ PUBLIC = [
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "MaintenancePolicy",
     "Progress",
     "Snapshot",
     "Table",

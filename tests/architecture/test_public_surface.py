@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 import pyspark_delta
+from pyspark_delta.inspection import TableDiff
+from pyspark_delta.maintenance.drop_feature import DropFeaturePlan, DropFeatureResult
+from pyspark_delta.maintenance.policy import MaintenancePlan, MaintenanceReport
 from pyspark_delta.maintenance.restore import RestorePlan
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan
@@ -23,7 +26,7 @@ from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.optimize_builder import DeltaOptimizeBuilder, DeltaReorgBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.statements.plan import ChangePlan
-from pyspark_delta.table import ChangeResult, Changes, Scan, TableAlter, TableMerge
+from pyspark_delta.table import ChangeResult, Changes, Inspection, Scan, TableAlter, TableMerge
 
 ROOT = Path(__file__).parents[2]
 SURFACE = Path(__file__).with_name("public_surface.txt")
@@ -40,11 +43,17 @@ RETURNED = (
     DeltaReorgBuilder,
     DeltaTableAlter,
     DeltaTransaction,
+    DropFeaturePlan,
+    DropFeatureResult,
+    Inspection,
+    MaintenancePlan,
+    MaintenanceReport,
     RestorePlan,
     RewritePlan,
     RewriteResult,
     Scan,
     TableAlter,
+    TableDiff,
     TableMerge,
     VacuumPlan,
     VacuumResult,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -18,11 +19,22 @@ from pyspark_delta.stats.parse import Tree, assemble, leaf_tree
 
 def statistics_table(snapshot: Snapshot) -> pa.Table:
     """Return one row for each live file; see `Table.stats`. Raises CorruptLogError."""
+    return pa.Table.from_batches(list(statistics_batches(snapshot)), statistics_schema(snapshot))
+
+
+def statistics_schema(snapshot: Snapshot) -> pa.Schema:
+    """Return the columns of the statistics."""
     leaves = _leaves(snapshot.configuration)
     tree = leaf_tree([leaf.logical for leaf in leaves])
-    schema = _nested(pa.RecordBatch.from_pylist([], _flat_schema(leaves)), leaves, tree).schema
-    batches = snapshot.statistics(tuple(leaf.physical for leaf in leaves))
-    return pa.Table.from_batches([_nested(batch, leaves, tree) for batch in batches], schema)
+    return _nested(pa.RecordBatch.from_pylist([], _flat_schema(leaves)), leaves, tree).schema
+
+
+def statistics_batches(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `statistics_table`, as they are consumed. Raises CorruptLogError."""
+    leaves = _leaves(snapshot.configuration)
+    tree = leaf_tree([leaf.logical for leaf in leaves])
+    for batch in snapshot.statistics(tuple(leaf.physical for leaf in leaves)):
+        yield _nested(batch, leaves, tree)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,6 @@ _INSTEAD = {
     "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
     "format('delta').",
     "GENERATE": "Engines that read Delta tables need no manifest; {read}.inputFiles() lists the data files.",
-    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); its name stays "
-    "in the protocol.",
     "DESCRIBE HISTORY": "Use {open}.history().",
     "DESCRIBE DETAIL": "Use {open}.detail().",
     "DELETE": "Use {open}.delete(condition).",
@@ -93,10 +91,6 @@ class UnsupportedOperations:
     def generate(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""
         raise refusal("GENERATE", "DeltaTable.generate")
-
-    def dropFeatureSupport(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("DROP FEATURE", "DeltaTable.dropFeatureSupport")
 
     @classmethod
     def convertToDelta(cls, *args: Any, **kwargs: Any) -> NoReturn:
