@@ -1,0 +1,109 @@
+"""Layouts that a caller can ask for: rows sorted by columns, or clustered by several columns at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.maintenance.layout.order_keys import sort_order
+from pyspark_delta.maintenance.layout.splits import Indexes, Splits, curve_of, tree_of
+
+Curve: TypeAlias = Literal["hilbert", "zorder"]
+
+LEAVES_PER_FILE = 8
+"""Leaves of a file, which are written one after another, so that row groups are boxes too."""
+
+
+@dataclass(frozen=True, init=False)
+class Sort:
+    """Rows sorted by columns, as ORDER BY sorts: ascending, with nulls first. The first column counts most.
+
+    Queries by the first column read few files, those by other columns many. Clustering is better for several columns.
+    """
+
+    columns: tuple[str, ...]
+
+    def __init__(self, *columns: str) -> None:
+        object.__setattr__(self, "columns", _names("Sort", columns))
+
+    def splits(self, sample: Sequence[pa.Array], files: int) -> Splits:
+        """Return how rows are divided among files."""
+        order = sort_order(sample)
+        at = order[np.arange(1, files) * len(order) // files] if len(order) else order
+        return SortSplits(tuple(column.take(pa.array(at)) for column in sample))
+
+
+@dataclass(frozen=True, init=False)
+class Cluster:
+    """Rows clustered by columns, so that rows that are near in all columns are in the same file.
+
+    By default, a tree of splits divides the rows; with `weights`, columns with a larger one are split more often. With
+    `curve`, files are ranges of a Hilbert or Z-order curve.
+    """
+
+    columns: tuple[str, ...]
+    weights: tuple[float, ...] | None = None
+    curve: Curve | None = None
+
+    def __init__(self, *columns: str, weights: Sequence[float] | None = None, curve: Curve | None = None) -> None:
+        names = _names("Cluster", columns)
+        if weights is not None and (len(weights) != len(names) or not all(weight > 0 for weight in weights)):
+            raise InvalidOptionError(
+                f"weights has a positive number for each of the {len(names)} columns, found {list(weights)}.",
+                option="weights",
+            )
+        if curve not in (None, "hilbert", "zorder"):
+            raise InvalidOptionError(f"curve is 'hilbert' or 'zorder', found {curve!r}.", option="curve")
+        object.__setattr__(self, "columns", names)
+        object.__setattr__(self, "weights", None if weights is None else tuple(map(float, weights)))
+        object.__setattr__(self, "curve", curve)
+
+    def splits(self, sample: Sequence[pa.Array], files: int) -> Splits:
+        """Return how rows are divided among files."""
+        if self.curve is not None:
+            return curve_of(sample, files, hilbert=self.curve == "hilbert")
+        return tree_of(sample, files, per_file=LEAVES_PER_FILE, weights=self.weights)
+
+
+Layout: TypeAlias = Sort | Cluster
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortSplits:
+    """Ranges of rows in the order of some columns; `boundaries` are the first rows of the ranges but the first one."""
+
+    boundaries: tuple[pa.Array, ...]
+
+    @property
+    def leaf_count(self) -> int:
+        """The number of ranges."""
+        return len(self.boundaries[0]) + 1
+
+    def leaves(self, columns: Sequence[pa.Array], first_row: int = 0) -> Indexes:
+        """Return the range of each row; see `Splits`."""
+        known = self.leaf_count - 1
+        order = sort_order(
+            [pa.concat_arrays([b, _plain(c).cast(b.type)]) for b, c in zip(self.boundaries, columns, strict=True)]
+        )
+        is_boundary = order < known
+        found = np.empty(len(order), np.intp)
+        found[order] = np.cumsum(is_boundary)
+        leaves: Indexes = found[known:]
+        return leaves
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _names(layout: str, columns: Sequence[Any]) -> tuple[str, ...]:
+    if not columns or not all(isinstance(column, str) for column in columns):
+        raise InvalidOptionError(
+            f"{layout} takes the names of one or more columns, found {list(columns)!r}.", option="layout"
+        )
+    return tuple(columns)
