@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -76,6 +77,12 @@ def without_statistics(
     """Return the columns for which files of the table get no statistics, so that no query can skip files by them."""
     measured = {column.path for column in table_stats_columns(configuration, clustering)}
     return tuple(column for column in columns if column.physical not in measured)
+
+
+def names_as_json(columns: Sequence[LayoutColumn]) -> str:
+    """Return logical names as delta-spark writes them: a JSON list, in which only parts that contain dots are quoted."""
+    names = [".".join(f"`{part}`" if "." in part else part for part in column.path) for column in columns]
+    return orjson.dumps(names).decode()
 
 
 def _column(configuration: TableConfiguration, path: Sequence[str]) -> LayoutColumn:

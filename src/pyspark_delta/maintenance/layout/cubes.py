@@ -19,13 +19,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.maintenance.layout.columns import LayoutColumn
+from pyspark_delta.maintenance.layout.columns import LayoutColumn, names_as_json
 
 PROVIDER = "liquid"
 CUBE_ID = "ZCUBE_ID"
 CUBE_COLUMNS = "ZCUBE_ZORDER_BY"
 FILE_COLUMNS = ("size", "tags", "clustering_provider")
-"""The columns of `actions.columns` that `choose_files` reads."""
+"""The columns of `actions.columns` that `files_to_cluster` reads."""
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
@@ -76,7 +76,7 @@ class ChosenFiles:
         return self.cube_bytes + self.other_bytes
 
 
-def choose_files(
+def files_to_cluster(
     files: pa.Table, columns: Sequence[LayoutColumn], sizes: CubeSizes, *, full: bool = False
 ) -> ChosenFiles:
     """Return which files to cluster by the columns; `files` has `FILE_COLUMNS`.
@@ -129,33 +129,13 @@ def new_cubes(num_bytes: int, sizes: CubeSizes) -> tuple[str, ...]:
 
 def cube_tags(cube: str, columns: Sequence[LayoutColumn]) -> Mapping[str, str]:
     """Return the tags of a file that belongs to a cube (C352 names the provider beside them)."""
-    return {CUBE_ID: cube, CUBE_COLUMNS: _names(columns)}
-
-
-def common_cube(files: pa.Table) -> Mapping[str, str] | None:
-    """Return the tags of the cube to which all files belong, so that merging these keeps it; None without one."""
-    provider = _one(files["clustering_provider"])
-    if not files.num_rows or pc.any(pc.fill_null(pc.not_equal(provider, PROVIDER), True)).as_py():
-        return None
-    found = {}
-    for name in (CUBE_ID, CUBE_COLUMNS):
-        values = pc.unique(_tag(files["tags"], name)).to_pylist()
-        if len(values) != 1 or values[0] is None:
-            return None
-        found[name] = values[0]
-    return found
-
-
-def _names(columns: Sequence[LayoutColumn]) -> str:
-    """Return logical names as delta-spark writes them: only parts that contain dots are quoted."""
-    names = [".".join(f"`{part}`" if "." in part else part for part in column.path) for column in columns]
-    return orjson.dumps(names).decode()
+    return {CUBE_ID: cube, CUBE_COLUMNS: names_as_json(columns)}
 
 
 def _is_of(tags: pa.ChunkedArray, columns: Sequence[LayoutColumn]) -> Mask:
     """Return which files were clustered by exactly these columns, in this order."""
     encoded = _tag(tags, CUBE_COLUMNS).dictionary_encode()
-    wanted = orjson.loads(_names(columns))
+    wanted = orjson.loads(names_as_json(columns))
     same = [index for index, text in enumerate(encoded.dictionary.to_pylist()) if _parsed(text) == wanted]
     found: Mask = np.isin(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), same)
     return found

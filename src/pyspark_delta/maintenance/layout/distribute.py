@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -63,12 +64,6 @@ class Distribution:
         """The size of the files."""
         return sum(run.size for run in self._runs)
 
-    def add_all(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Take rows in, and finish."""
-        for batch in batches:
-            self.add(batch)
-        self.finish()
-
     def add(self, rows: pa.RecordBatch) -> None:
         """Take rows in; columns have logical names. All batches have the same schema."""
         if not rows.num_rows:
@@ -107,7 +102,7 @@ class Distribution:
     def _write(self, options: pa.ipc.IpcWriteOptions | None) -> None:
         """Order the waiting rows by leaf, and write them; without options, keep them in memory."""
         leaves = np.concatenate(self._leaves)
-        rows = _one_batch(self._waiting)
+        rows = one_batch(self._waiting)
         self._waiting, self._leaves, self._bytes = [], [], 0
         order = np.argsort(leaves, kind="stable")
         ordered = rows.take(pa.array(order))
@@ -137,23 +132,26 @@ class _Run:
         numbers: dict[int, int] | None = None,
     ) -> None:
         self._pieces, self._numbers = pieces or {}, numbers or {}
-        self._map = None if path is None else pa.memory_map(path, "rb")
-        self._reader = None if self._map is None else pa.ipc.open_file(self._map)
+        self._path, self._open = path, threading.local()  # a reader is not made for several threads
         self.size = 0 if path is None else os.path.getsize(path)
 
     def read(self, leaf: int) -> pa.RecordBatch | None:
-        number = self._numbers.get(leaf)
-        if number is None or self._reader is None:
+        if self._path is None:
             return self._pieces.get(leaf)
-        return self._reader.get_batch(number)
+        number = self._numbers.get(leaf)
+        if number is None:
+            return None
+        reader = getattr(self._open, "reader", None)
+        if reader is None:
+            reader = self._open.reader = pa.ipc.open_file(pa.memory_map(self._path, "rb"))
+        return reader.get_batch(number)
 
     def close(self) -> None:
-        self._pieces, self._reader = {}, None
-        if self._map is not None:
-            self._map.close()
+        self._pieces, self._open = {}, threading.local()
 
 
-def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of some batches, of one or more, as one."""
     table = pa.Table.from_batches(batches).combine_chunks()
     found = table.to_batches()
     if len(found) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.maintenance.layout.columns import LayoutColumn
+from pyspark_delta.maintenance.layout.distribute import one_batch
 from pyspark_delta.maintenance.layout.order_keys import sort_order
 from pyspark_delta.maintenance.layout.splits import Indexes, Splits, curve_of, tree_of
 
@@ -17,6 +19,8 @@ Curve: TypeAlias = Literal["hilbert", "zorder"]
 
 LEAVES_PER_FILE = 8
 """Leaves of a file, which are written one after another, so that row groups are boxes too."""
+
+_LEAF_SAMPLE = 64  # rows of a sample that a leaf should have
 
 
 @dataclass(frozen=True, init=False)
@@ -32,10 +36,18 @@ class Sort:
         object.__setattr__(self, "columns", _names("Sort", columns))
 
     def splits(self, sample: Sequence[pa.Array], files: int) -> Splits:
-        """Return how rows are divided among files."""
+        """Return how rows are divided among files, whose leaves are neighbours."""
+        leaves = files * max(1, min(LEAVES_PER_FILE, len(sample[0]) // (files * _LEAF_SAMPLE)))
         order = sort_order(sample)
-        at = order[np.arange(1, files) * len(order) // files] if len(order) else order
-        return SortSplits(tuple(column.take(pa.array(at)) for column in sample))
+        at = order[np.arange(1, leaves) * len(order) // leaves] if len(order) else order
+        return SortSplits(tuple(column.take(pa.array(at)) for column in sample), leaves)
+
+    def ordered(self, leaf: Iterable[pa.RecordBatch], columns: Sequence[LayoutColumn]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a leaf, sorted."""
+        batches = list(leaf)
+        if batches:
+            rows = one_batch(batches)
+            yield rows.take(pa.array(sort_order([column.values(rows) for column in columns])))
 
 
 @dataclass(frozen=True, init=False)
@@ -69,6 +81,10 @@ class Cluster:
             return curve_of(sample, files, hilbert=self.curve == "hilbert")
         return tree_of(sample, files, per_file=LEAVES_PER_FILE, weights=self.weights)
 
+    def ordered(self, leaf: Iterable[pa.RecordBatch], columns: Sequence[LayoutColumn]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a leaf as they are: leaves are small, and near in all columns."""
+        return iter(leaf)
+
 
 Layout: TypeAlias = Sort | Cluster
 
@@ -78,15 +94,11 @@ class SortSplits:
     """Ranges of rows in the order of some columns; `boundaries` are the first rows of the ranges but the first one."""
 
     boundaries: tuple[pa.Array, ...]
-
-    @property
-    def leaf_count(self) -> int:
-        """The number of ranges."""
-        return len(self.boundaries[0]) + 1
+    leaf_count: int
 
     def leaves(self, columns: Sequence[pa.Array], first_row: int = 0) -> Indexes:
         """Return the range of each row; see `Splits`."""
-        known = self.leaf_count - 1
+        known = len(self.boundaries[0])
         order = sort_order(
             [pa.concat_arrays([b, _plain(c).cast(b.type)]) for b, c in zip(self.boundaries, columns, strict=True)]
         )

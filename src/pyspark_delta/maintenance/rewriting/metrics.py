@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.display import html_facts
+from pyspark_delta.maintenance.rewriting.layout_metrics import LayoutMetrics
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 
 
@@ -62,7 +63,7 @@ class RewriteResult:
     """What a run did: the committed versions, and the sizes in bytes of the files that it added and removed.
 
     `bins_given_up` were rewritten in vain, because other writers changed their files; `bins_left` were not begun within
-    the budget. Both are for the next run. Times are milliseconds since the epoch.
+    the budget. Both are for the next run. `layout` is None for a compaction. Times are milliseconds since the epoch.
     """
 
     versions: tuple[int, ...] = ()
@@ -78,6 +79,7 @@ class RewriteResult:
     started: int = 0
     ended: int = 0
     threads: int = 1
+    layout: LayoutMetrics | None = None
 
     @property
     def version(self) -> int | None:

@@ -204,5 +204,10 @@ def target_size_of(snapshot: Snapshot, given: int | str | None) -> int:
     return 128 * _MIB if size < 10 * _GIB else 256 * _MIB if size < 1024 * _GIB else _GIB
 
 
+def predicate_text(where: str | None) -> str:
+    """Return a condition as the history shows it: a list of texts as JSON."""
+    return orjson.dumps([] if where is None else [where]).decode()
+
+
 def _now() -> int:
     return int(time.time() * 1000)
