@@ -47,7 +47,7 @@ class LayoutRequest:
     cubes: CubeSizes | None = None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class LayoutPlan(RewritePlan):
     """What OPTIMIZE would do to a table if it lays out rows; there is a bin for each partition.
 
