@@ -187,19 +187,24 @@ def _ranks(values: ByteStrings, boundaries: ByteStrings) -> Integers:
         rows, low, high, position = waiting.pop()
         some, candidates = values.take(rows), boundaries.take(slice(low, high))
         is_last = position >= int(candidates.lengths.max())
-        if is_last:
-            found, known = some.lengths, candidates.lengths
-        else:
-            found, known = some.words(position), candidates.words(position)  # type: ignore[assignment]
-        right = np.searchsorted(known, found, "right")
-        ranks[rows] = low + right
-        if not is_last:
-            left = np.searchsorted(known, found, "left")
-            ranks[rows] = low + left
-            for of_group, begin, end in _equal_so_far(left, right):
-                chosen = of_group if isinstance(rows, slice) else rows[of_group]
-                waiting.append((chosen, low + begin, low + end, position + _WORD))
+        found = some.lengths.view(np.uint64) if is_last else some.words(position)
+        known = candidates.lengths.view(np.uint64) if is_last else candidates.words(position)
+        left, right = _between(found, known)
+        ranks[rows] = low + (right if is_last else left)
+        for of_group, begin, end in () if is_last else _equal_so_far(left, right):
+            chosen = of_group if isinstance(rows, slice) else rows[of_group]
+            waiting.append((chosen, low + begin, low + end, position + _WORD))
     return ranks
+
+
+def _between(found: Words, known: Words) -> tuple[Integers, Integers]:
+    """Return how many of the sorted `known` numbers are below each number, and how many are not above it."""
+    if known[0] == known[-1]:  # a common prefix
+        return np.where(found > known[0], len(known), 0), np.where(found >= known[0], len(known), 0)
+    right = np.searchsorted(known, found, "right")
+    first = np.searchsorted(known, known, "left")
+    before = np.maximum(right - 1, 0)
+    return np.where(known[before] == found, first[before], right), right
 
 
 def _equal_so_far(left: Integers, right: Integers) -> list[tuple[Integers, int, int]]:
