@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         VersionNotFoundError,
     )
+    from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
     from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
     from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
@@ -97,6 +98,7 @@ __all__ = [
     "CatalogNameNotFoundError",
     "CatalogUnavailableError",
     "ChecksumMismatchError",
+    "Cluster",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
@@ -145,6 +147,7 @@ __all__ = [
     "RatificationConflictError",
     "SchemaMismatchError",
     "Snapshot",
+    "Sort",
     "StaleMetadataError",
     "StorageError",
     "Table",
@@ -178,6 +181,7 @@ PUBLIC_MODULES = (
 
 # Public name -> the module that holds it; "" stands for a module of this package.
 _HOMES = {
+    "Cluster": "pyspark_delta.maintenance.layout.layouts",
     "DefaultSource": "pyspark_delta.spark.source",
     "DeltaCatalog": "pyspark_delta.catalogs",
     "DeltaTable": "pyspark_delta.spark.api.table",
@@ -191,6 +195,7 @@ _HOMES = {
     "attach_catalog": "pyspark_delta.catalog.connections",
     "Progress": "pyspark_delta.progress",
     "Snapshot": "pyspark_delta.snapshot",
+    "Sort": "pyspark_delta.maintenance.layout.layouts",
     "Transaction": "pyspark_delta.transaction.transaction",
     "enable": "pyspark_delta.spark.session.enable",
     "errors": "",

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import pyspark_delta
+from pyspark_delta.maintenance.layout.quality import ClusteringQuality
 from pyspark_delta.maintenance.restore import RestorePlan
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
@@ -32,6 +33,7 @@ RETURNED = (
     ChangePlan,
     ChangeResult,
     Changes,
+    ClusteringQuality,
     DeltaMergeBuilder,
     DeltaTableAlter,
     DeltaTransaction,
@@ -42,7 +44,7 @@ RETURNED = (
     VacuumPlan,
     VacuumResult,
 )
-CONSTRUCTED = (pyspark_delta.IdentityGenerator,)  # the others are made by class methods and functions
+CONSTRUCTED = (pyspark_delta.Cluster, pyspark_delta.IdentityGenerator, pyspark_delta.Sort)  # the others are made by class methods and functions
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
