@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         VersionNotFoundError,
     )
+    from pyspark_delta.maintenance.budget import Budget
     from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
     from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AppendOnlyTableError",
     "AttemptsExhaustedError",
+    "Budget",
     "CatalogError",
     "CatalogNameExistsError",
     "CatalogNameNotFoundError",
@@ -187,6 +189,7 @@ _HOMES = {
     "DeltaTable": "pyspark_delta.spark.api.table",
     "DeltaTableBuilder": "pyspark_delta.spark.api.builder",
     "IdentityGenerator": "pyspark_delta.spark.api.builder",
+    "Budget": "pyspark_delta.maintenance.budget",
     "Table": "pyspark_delta.table",
     "configure_spark_with_delta_pip": "pyspark_delta.spark.session.enable",
     "connect_catalog": "pyspark_delta.catalogs",

@@ -31,6 +31,7 @@ NOT_RUN = {
     "docs/interchange.md": 0,
     "docs/maintenance.md": 0,
     "docs/clustering.md": 0,
+    "docs/optimize.md": 0,
 }
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE

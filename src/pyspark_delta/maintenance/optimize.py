@@ -5,7 +5,7 @@ is asked for or the table is clustered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, InvalidPredicateError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
@@ -17,6 +17,7 @@ from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritab
 from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.write_plan import FileOptions
 
 MAX_DELETED_SHARE = 0.05
 """The share of deleted rows above which a file is rewritten."""
@@ -32,7 +33,8 @@ class OptimizeRequest:
     clustered by its own columns, with `full` also where it was clustered by others before. New files have about `target_size` bytes (a number, or text such as `256MB`), by default
     as the table property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
     they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
-    bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them.
+    bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
+    says how files are written.
     """
 
     where: str | None = None
@@ -47,6 +49,7 @@ class OptimizeRequest:
     memory: int | str = MEMORY
     batch_size: int | str | None = None
     time_zone: str = "UTC"
+    files: FileOptions = field(default_factory=FileOptions)
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -62,7 +65,7 @@ class OptimizeRequest:
     def rewriting(self, snapshot: Snapshot) -> Rewriting:
         """Return how the files of a snapshot are read and written."""
         threads, memory = self.threads or default_threads(), size_of(self.memory, "memory")
-        return Rewriting(snapshot, self.time_zone, threads, memory=memory)
+        return Rewriting(snapshot, self.time_zone, threads, memory=memory, files=self.files)
 
     def options(self) -> RunOptions:
         """Return how the run is done."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.paths import resolve_file
+from pyspark_delta.transaction.write_plan import FileOptions
 
 _FOOTERS_AT_ONCE = 16
 
@@ -44,6 +45,7 @@ class PurgeRequest:
     memory: int | str = MEMORY
     batch_size: int | str | None = None
     time_zone: str = "UTC"
+    files: FileOptions = field(default_factory=FileOptions)
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -71,7 +73,7 @@ def plan_purge(snapshot: Snapshot, request: PurgeRequest) -> RewritePlan:
         candidates,
         chosen,
         len(bins) - len(chosen),
-        Rewriting(snapshot, request.time_zone, threads, memory=memory),
+        Rewriting(snapshot, request.time_zone, threads, memory=memory, files=request.files),
         RunOptions(budget=request.budget, batch_size=batch_size),
     )
 
@@ -116,9 +118,9 @@ def _have_other_columns(snapshot: Snapshot, paths: list[str]) -> Iterator[bool]:
 
 
 def _has_others(stored: list[pa.Field], known: StructType) -> bool:
-    for field in stored:
-        found = known.find(field.name)
-        if found is None or _is_wider(field.type, found.type):
+    for column in stored:
+        found = known.find(column.name)
+        if found is None or _is_wider(column.type, found.type):
             return True
     return False
 

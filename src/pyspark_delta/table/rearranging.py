@@ -87,11 +87,11 @@ class RearrangedTable(ABC):
         """Combine small files into larger ones, and rewrite files of which many rows are deleted.
 
         Rows, their order, their ids and the change data feed stay as they are. `where` selects partitions by a
-        condition on partition columns. New files have about `target_size` bytes, a number or text such as `256MB`; by default,
-        as the table property delta.targetFileSize says, otherwise 128 MiB, and more for tables from 10 GiB on. Files
-        from `min_size` bytes on, by default three quarters of it, stay unless more than `max_deleted_share` of their
-        rows are deleted. `budget` limits what one run does. `threads` bins of files are rewritten at the same time,
-        with about `memory` bytes.
+        condition on partition columns. New files have about `target_size` bytes, a number or text such as `256MB`; the
+        default is the table property delta.targetFileSize, otherwise 128 MiB, and more for tables from 10 GiB on.
+        Files of `min_size` bytes and more, by default three quarters of the target size, stay unless more than
+        `max_deleted_share` of their rows are deleted. `budget` limits what one run does. `threads` bins of files are
+        rewritten at the same time, with about `memory` bytes.
 
         A clustered table is clustered: files that are not clustered yet, with some that are. `full` also takes files
         that were clustered by other columns. The rows of other tables get another order by `layout`, which is

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark_delta.errors import ConcurrentDeleteDeleteError, ConcurrentDeleteReadError, DeltaError
 from pyspark_delta.maintenance.rewriting.reconciliation import Describe, Rearrangement
-from pyspark_delta.maintenance.rewriting.rewrite import RewrittenBin
+from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.transaction.attempts import commit_reconciled, never_lands

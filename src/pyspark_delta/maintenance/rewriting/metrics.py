@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,13 @@ class FileSizes:
     def total(self) -> int:
         """The sum of the sizes."""
         return int(self.sizes.sum())
+
+    def as_row(self) -> dict[str, int | float | None]:
+        """Return the smallest, largest and mean size, number and sum; no sizes without files."""
+        if not self.count:
+            return {"min": None, "max": None, "avg": 0.0, "totalFiles": 0, "totalSize": 0}
+        mean = self.total / self.count
+        return {"min": self.at(0), "max": self.at(1), "avg": mean, "totalFiles": self.count, "totalSize": self.total}
 
     def at(self, share: float) -> int:
         """Return the size that a share of the files does not exceed; 0 without files."""
@@ -80,6 +88,8 @@ class RewriteResult:
     ended: int = 0
     threads: int = 1
     layout: LayoutMetrics | None = None
+    columns: int = 0
+    columns_with_stats: int = 0
 
     @property
     def version(self) -> int | None:
@@ -95,6 +105,37 @@ class RewriteResult:
             "numAddedBytes": self.added.total,
             "numRemovedBytes": self.removed.total,
             "numDeletionVectorsRemoved": self.deletion_vectors_removed,
+        }
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the result with the columns of delta-spark's OPTIMIZE."""
+        vectors = {
+            "numDeletionVectorsRemoved": self.deletion_vectors_removed,
+            "numDeletionVectorRowsRemoved": self.deleted_rows_removed,
+        }
+        return {
+            "numFilesAdded": self.added.count,
+            "numFilesRemoved": self.removed.count,
+            "filesAdded": self.added.as_row(),
+            "filesRemoved": self.removed.as_row(),
+            "partitionsOptimized": self.partitions,
+            "zOrderStats": None,
+            "clusteringStats": None,
+            "numBins": self.bins,
+            "numBatches": len(self.versions),
+            "totalConsideredFiles": self.files_considered,
+            "totalFilesSkipped": self.files_considered - self.removed.count,
+            "preserveInsertionOrder": True,
+            "numFilesSkippedToReduceWriteAmplification": 0,
+            "numBytesSkippedToReduceWriteAmplification": 0,
+            "startTimeMs": self.started,
+            "endTimeMs": self.ended,
+            "totalClusterParallelism": self.threads,
+            "totalScheduledTasks": self.bins,
+            "autoCompactParallelismStats": None,
+            "deletionVectorStats": vectors if self.deletion_vectors_removed else None,
+            "numTableColumns": self.columns,
+            "numTableColumnsWithStats": self.columns_with_stats,
         }
 
     def facts(self) -> dict[str, object]:

@@ -28,6 +28,7 @@ from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.maintenance.rewriting.run import Run, RunOptions
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.properties import TARGET_FILE_SIZE
+from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.base import state_of
 
@@ -153,6 +154,8 @@ class RewritePlan:
             deletion_vectors_removed=commit_metrics(done)["numDeletionVectorsRemoved"],
             deleted_rows_removed=deleted_rows_removed(done),
             threads=self.rewriting.threads,
+            columns=len(self.snapshot.schema),
+            columns_with_stats=len(table_stats_columns(self.snapshot.configuration, ())),
         )
 
     def _repr_html_(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -67,6 +67,7 @@ class Rewriting:
     threads: int = 1
     readers: int = 1
     memory: int = MEMORY
+    files: FileOptions = field(default_factory=FileOptions)
 
     def for_bins(self, count: int) -> Rewriting:
         """Return the same for so many bins: if they are few, several threads read each of them."""
@@ -77,7 +78,7 @@ class Rewriting:
     def _columns(self) -> WriteContext:
         """How rows are written, without the columns of row ids."""
         snapshot = self.snapshot
-        options = FileOptions(storage_options=snapshot.storage_options)
+        options = replace(self.files, storage_options=snapshot.storage_options)
         clustering = clustering_paths(snapshot.domains())
         context = write_context(snapshot.location, snapshot.configuration, options, clustering=clustering)
         group = max(_SMALLEST_GROUP, min(_LARGEST_GROUP, self.memory // (_COPIES * self.threads)))
