@@ -1,5 +1,6 @@
-"""OPTIMIZE: combine small files, and rewrite files of which many rows are deleted. Rows keep their order, unless a layout
-is asked for or the table is clustered.
+"""OPTIMIZE: combine small files, and rewrite files of which many rows are deleted.
+
+Rows keep their order, unless a layout is asked for or the table is clustered.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, InvalidPredicateError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
+from pyspark_delta.maintenance.layout.cubes import CubeSizes
 from pyspark_delta.maintenance.layout.layouts import Cluster, Layout, Sort
 from pyspark_delta.maintenance.layout.plan import LayoutRequest, plan_layout
 from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
@@ -30,8 +32,9 @@ class OptimizeRequest:
     """What to optimize.
 
     `where` selects partitions. `layout` orders rows, `zorder_by` clusters them by some columns; a clustered table is
-    clustered by its own columns, with `full` also where it was clustered by others before. New files have about `target_size` bytes (a number, or text such as `256MB`), by default
-    as the table property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
+    clustered by its own columns, with `full` also where it was clustered by others before; `cubes` says how large its
+    cubes become. New files have about `target_size` bytes (a number, or text such as `256MB`), by default as the table
+    property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
     they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
     bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
     says how files are written.
@@ -41,6 +44,7 @@ class OptimizeRequest:
     layout: Layout | None = None
     zorder_by: Sequence[str] = ()
     full: bool = False
+    cubes: CubeSizes | None = None
     target_size: int | str | None = None
     min_size: int | str | None = None
     max_deleted_share: float = MAX_DELETED_SHARE
@@ -74,10 +78,10 @@ class OptimizeRequest:
 
 
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
-    """Return what a compaction of a table would do, without writing anything.
+    """Return what an OPTIMIZE of a table would do, without writing anything.
 
-    Reads only the log. Raises InvalidOperationError as `plan_layout`, InvalidPredicateError for a condition on other columns than those of the partitioning,
-    MaintenanceNotAllowedError for a table whose catalog does not allow it, and as `check_writable`.
+    Reads only the log. Raises InvalidPredicateError for a condition on other columns than those of the partitioning,
+    InvalidOperationError for a layout that the table cannot have (see `plan_layout`), MaintenanceNotAllowedError for a table whose catalog does not allow it, and as `check_writable`.
     """
     check_rewritable(snapshot)
     clustering = snapshot.clustering_columns()
@@ -97,7 +101,7 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
     target = target_size_of(snapshot, request.target_size)
     layout = Cluster(*request.zorder_by) if request.zorder_by else request.layout
     if layout is not None or request.full or clustering:
-        wanted = LayoutRequest(layout=layout, target_size=target, where=request.where, full=request.full)
+        wanted = LayoutRequest(layout=layout, target_size=target, where=request.where, full=request.full, cubes=request.cubes)
         return plan_layout(snapshot, wanted, request.rewriting(snapshot), request.options())
     min_size = int(target * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
     rule = compaction_rule(min_size, request.max_deleted_share)

@@ -46,8 +46,17 @@ class CubeSizes:
     @classmethod
     def of_table(cls, size: int) -> CubeSizes:
         """Return the sizes for a table of so many bytes: a sixteenth of it, but from 1 to 100 GiB."""
-        target = min(max(size // _CUBES, _SMALLEST_TARGET), _LARGEST_TARGET)
+        return cls.of_target(min(max(size // _CUBES, _SMALLEST_TARGET), _LARGEST_TARGET))
+
+    @classmethod
+    def of_target(cls, target: int) -> CubeSizes:
+        """Return the sizes for new cubes of so many bytes."""
         return cls(target, int(target * _STABLE))
+
+    @classmethod
+    def of_stable(cls, stable: int) -> CubeSizes:
+        """Return the sizes for cubes that are stable from so many bytes on."""
+        return cls(int(stable / _STABLE), stable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

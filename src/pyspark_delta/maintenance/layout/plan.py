@@ -95,11 +95,7 @@ def plan_layout(snapshot: Snapshot, request: LayoutRequest, rewriting: Rewriting
     if clustering:
         return _plan_clustering(snapshot, request, clustering, rewriting, options)
     if request.full:
-        raise InvalidOperationError(
-            "The table has no clustering columns, so there is nothing to cluster in full. Set clustering columns, or "
-            "leave full out.",
-            error_class="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
-        )
+        raise without_clustering_columns()
     assert request.layout is not None
     columns = _checked(snapshot, request.layout)
     candidates = choose_files(snapshot, _all_files, request.where, time_zone=rewriting.time_zone)
@@ -111,6 +107,14 @@ def plan_layout(snapshot: Snapshot, request: LayoutRequest, rewriting: Rewriting
     parameters = _parameters(request.where) | ({"sortBy": names} if is_sorted else {"zOrderBy": names})
     writer = LayoutWriter(request.layout, columns)
     return _plan(snapshot, parameters, candidates, bins, rewriting, options, writer, chosen)
+
+
+def without_clustering_columns() -> InvalidOperationError:
+    """Return the error for clustering a table that has no clustering columns."""
+    return InvalidOperationError(
+        "The table has no clustering columns, so it cannot be clustered. Set clustering columns, or use Z-order.",
+        error_class="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+    )
 
 
 def _plan_clustering(
