@@ -44,7 +44,11 @@ RETURNED = (
     VacuumPlan,
     VacuumResult,
 )
-CONSTRUCTED = (pyspark_delta.Cluster, pyspark_delta.IdentityGenerator, pyspark_delta.Sort)  # the others are made by class methods and functions
+CONSTRUCTED = (
+    pyspark_delta.Cluster,
+    pyspark_delta.IdentityGenerator,
+    pyspark_delta.Sort,
+)  # the others are made by class methods and functions
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

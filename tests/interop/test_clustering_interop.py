@@ -41,7 +41,9 @@ def cubes(path: Path) -> dict[str, list[tuple[str, str | None]]]:
     found: dict[str, list[tuple[str, str | None]]] = {}
     for file in opened(path).snapshot.files(("tags", "clustering_provider")).to_pylist():
         tags = dict(file["tags"] or ())
-        found.setdefault(tags.get("ZCUBE_ID", ""), []).append((tags.get("ZCUBE_ZORDER_BY", ""), file["clustering_provider"]))
+        found.setdefault(tags.get("ZCUBE_ID", ""), []).append(
+            (tags.get("ZCUBE_ZORDER_BY", ""), file["clustering_provider"])
+        )
     return found
 
 
@@ -52,15 +54,16 @@ def insert(path: Path, number: int) -> str:
 
 def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkServer, tmp_path: Path) -> None:
     peer, path = delta_spark_server, tmp_path / "t"
-    properties = (
-        "'delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
-    )
+    names = ("enableRowTracking' = 'true", "enableDeletionVectors' = 'true", "columnMapping.mode' = 'name")
+    properties = ", ".join(f"'delta.{name}'" for name in names)
     columns = "(id bigint, `a.b` bigint, s struct<x: bigint>)"
     peer.sql(f"create table delta.`{path}` {columns} using delta cluster by (`a.b`, s.x) tblproperties ({properties})")
     commits: list[dict[str, Any]] = []
-    names = '["`a.b`","s.x"]'
+    by = '["`a.b`","s.x"]'
     for turn in range(ROUNDS):
-        peer.sql(insert(path, 2 * turn), insert(path, 2 * turn + 1), f"delete from delta.`{path}` where id % 100 = {turn}")
+        peer.sql(
+            insert(path, 2 * turn), insert(path, 2 * turn + 1), f"delete from delta.`{path}` where id % 100 = {turn}"
+        )
         before = tracked(path)
         assert before == theirs(peer, path)
         if turn % 2:
@@ -73,7 +76,7 @@ def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkS
         commits.append(opened(path).history(1)[0])
         found = cubes(path)
         assert "" not in found  # every file is in a cube
-        assert {file for files in found.values() for file in files} == {(names, "liquid")}
+        assert {file for files in found.values() for file in files} == {(by, "liquid")}
         if turn % 2:
             assert len(found) == 1  # delta-spark took our cubes for its own, and merged them
     ours, their = commits[0], commits[1]
@@ -83,7 +86,9 @@ def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkS
     assert len(json.loads(domain.configuration)["clusteringColumns"]) == 2
 
 
-def test_a_whole_cube_of_ours_is_left_alone_by_delta_spark(delta_spark_server: DeltaSparkServer, tmp_path: Path) -> None:
+def test_a_whole_cube_of_ours_is_left_alone_by_delta_spark(
+    delta_spark_server: DeltaSparkServer, tmp_path: Path
+) -> None:
     peer, path = delta_spark_server, tmp_path / "t"
     peer.sql(f"create table delta.`{path}` (id bigint, b bigint) using delta cluster by (id)")
     for number in range(2):
@@ -104,8 +109,10 @@ def test_zorder_is_told_as_by_delta_spark(delta_spark_server: DeltaSparkServer, 
     told = []
     for name in ("ours", "theirs"):
         path = tmp_path / name
-        peer.sql(f"create table delta.`{path}` (id bigint, `a.b` bigint, p int) using delta partitioned by (p) "
-                 "tblproperties ('delta.columnMapping.mode' = 'name')")
+        peer.sql(
+            f"create table delta.`{path}` (id bigint, `a.b` bigint, p int) using delta partitioned by (p) "
+            "tblproperties ('delta.columnMapping.mode' = 'name')"
+        )
         for start in range(2):
             peer.sql(f"insert into delta.`{path}` select id, id * 7 % 100, id % 2 from range({start}, 100, 2)")
         if name == "ours":

@@ -23,7 +23,7 @@ VALUES = {
     "concat(repeat('x', 40), 'y'), concat(repeat('x', 40), chr(0)), concat(repeat('x', 32), 'y')",
     "binary": "X'', X'00', X'0000', X'7F', X'80', X'FF', X'FF00', X'00112233445566778899', X'0011223344556677'",
     "date": "date'0001-01-01', date'1969-12-31', date'1970-01-01', date'9999-12-31'",
-    "timestamp": "timestamp'0001-01-01 00:00:00', timestamp'1969-12-31 23:59:59.999999', timestamp'9999-12-31 00:00:00'",
+    "timestamp": "timestamp'0001-01-01 00:00:00', timestamp'1969-12-31 23:59:59.999999', timestamp'9999-12-31'",
     "timestamp_ntz": "timestamp_ntz'0001-01-01 00:00:00', timestamp_ntz'1970-01-01 00:00:00.000001'",
     "interval day to second": "interval '-1' day, interval '0' second, interval '1 02:03:04.000005' day to second",
 }

@@ -81,7 +81,8 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
     """Return what an OPTIMIZE of a table would do, without writing anything.
 
     Reads only the log. Raises InvalidPredicateError for a condition on other columns than those of the partitioning,
-    InvalidOperationError for a layout that the table cannot have (see `plan_layout`), MaintenanceNotAllowedError for a table whose catalog does not allow it, and as `check_writable`.
+    InvalidOperationError for a layout that the table cannot have (see `plan_layout`), MaintenanceNotAllowedError for a
+    table whose catalog does not allow it, and as `check_writable`.
     """
     check_rewritable(snapshot)
     clustering = snapshot.clustering_columns()
@@ -101,7 +102,9 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
     target = target_size_of(snapshot, request.target_size)
     layout = Cluster(*request.zorder_by) if request.zorder_by else request.layout
     if layout is not None or request.full or clustering:
-        wanted = LayoutRequest(layout=layout, target_size=target, where=request.where, full=request.full, cubes=request.cubes)
+        wanted = LayoutRequest(
+            layout=layout, target_size=target, where=request.where, full=request.full, cubes=request.cubes
+        )
         return plan_layout(snapshot, wanted, request.rewriting(snapshot), request.options())
     min_size = int(target * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
     rule = compaction_rule(min_size, request.max_deleted_share)

@@ -93,15 +93,15 @@ class RearrangedTable(ABC):
         `max_deleted_share` of their rows are deleted. `budget` limits what one run does. `threads` bins of files are
         rewritten at the same time, with about `memory` bytes.
 
-        A clustered table is clustered: files that are not clustered yet, with some that are. `full` also takes files
-        that were clustered by other columns. The rows of other tables get another order by `layout`, which is
-        `Sort("day")` or `Cluster("id", "day")`, or by `zorder_by`, which are the columns of the latter; all files of the
-        selected partitions are then rewritten.
+        If the table has clustering columns, files that are not clustered yet are clustered, together with some that
+        are; with `full`, also those that were clustered by other columns. For other tables, `layout` changes the order
+        of rows, such as `Sort("day")` or `Cluster("id", "day")`, and `zorder_by` is the list of columns to cluster by;
+        all files of the selected partitions are then rewritten.
 
         Concurrent writers do not conflict: rows that they delete meanwhile are deleted in the new files too. Without
         deletion vectors, the files that they change are left to the next run. Raises InvalidPredicateError for a
-        condition on other columns, InvalidOperationError for a layout that the table cannot have, InvalidOptionError, MaintenanceNotAllowedError for a table whose catalog does not
-        allow it, DataFileError, StorageError, and CommitConflictError if another writer changes the schema meanwhile.
+        condition on other columns, InvalidOperationError for a layout that the table cannot have, InvalidOptionError,
+        MaintenanceNotAllowedError for a table whose catalog does not allow it, DataFileError, StorageError, and CommitConflictError if another writer changes the schema meanwhile.
         """
         request = OptimizeRequest(
             where=where,

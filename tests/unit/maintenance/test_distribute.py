@@ -25,7 +25,9 @@ def rows() -> pa.Table:
             "s": [None if n % 7 == 0 else "x" * (n % 13) for n in range(ROWS)],
             "l": pa.array([[n] * (n % 3) for n in range(ROWS)]),
             "m": pa.array([[("k", n)] for n in range(ROWS)], pa.map_(pa.string(), pa.int64())),
-            "v": pa.array([{"a": n, "b": None} for n in range(ROWS)], pa.struct([("a", pa.int64()), ("b", pa.string())])),
+            "v": pa.array(
+                [{"a": n, "b": None} for n in range(ROWS)], pa.struct([("a", pa.int64()), ("b", pa.string())])
+            ),
             "number": np.arange(ROWS),
         }
     )

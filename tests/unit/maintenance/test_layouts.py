@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ SMALL = {"target_size": 20_000}
 FILES, ROWS = 8, 12_000
 
 
-def make(path: Path, *, cluster_by: tuple[str, ...] = (), partition_by: tuple[str, ...] = (), **properties: str) -> Table:
+def make(
+    path: Path, *, cluster_by: tuple[str, ...] = (), partition_by: tuple[str, ...] = (), **properties: str
+) -> Table:
     columns = "id BIGINT, at TIMESTAMP, s STRING, p INT"
     table = Table.create(path, columns, cluster_by=cluster_by, partition_by=partition_by, properties=properties)
     for number in range(FILES):
@@ -77,7 +80,10 @@ def test_rows_stay_and_queries_read_fewer_files(tmp_path: Path, given: Any, para
     assert result.removed.count == FILES
     commit = table.history(1)[0]
     assert commit["operation"] == "OPTIMIZE"
-    assert commit["operationParameters"] == {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False} | parameters
+    assert (
+        commit["operationParameters"]
+        == {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False} | parameters
+    )
     assert set(providers(table)) == {None}
     first = next(iter(json.loads(next(iter(parameters.values())))))
     assert table.clustering_quality([first]).average_depth[first] < 0.7 * result.added.count
@@ -100,7 +106,7 @@ def test_sorted_files_are_ranges_and_sorted_inside(tmp_path: Path) -> None:
         assert keys == sorted(keys)
         found.append((keys[0], keys[-1]))
     found.sort()
-    assert all(a[1] <= b[0] for a, b in zip(found, found[1:], strict=False))
+    assert all(a[1] <= b[0] for a, b in pairwise(found))
 
 
 def test_each_partition_is_laid_out_by_itself(tmp_path: Path) -> None:

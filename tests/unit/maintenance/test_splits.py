@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyspark_delta.maintenance.layout.order_keys import dense_ranks
 from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
+from pyspark_delta.maintenance.layout.order_keys import dense_ranks
 from pyspark_delta.maintenance.layout.splits import curve_of, tree_of
 
 ROWS = 60_000
@@ -128,5 +129,5 @@ def test_leaves_of_a_sort_are_ranges_of_all_columns() -> None:
         highest[leaf] = max(row, highest.get(leaf, row))
         lowest[leaf] = min(row, lowest.get(leaf, row))
     order = sorted(highest)
-    assert all(highest[a] <= lowest[b] for a, b in zip(order, order[1:], strict=False))
+    assert all(highest[a] <= lowest[b] for a, b in pairwise(order))
     assert np.bincount(leaves).max() <= 1.3 * ROWS / (max(order) + 1)

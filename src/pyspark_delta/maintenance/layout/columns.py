@@ -80,7 +80,7 @@ def without_statistics(
 
 
 def names_as_json(columns: Sequence[LayoutColumn]) -> str:
-    """Return logical names as delta-spark writes them: a JSON list, in which only parts that contain dots are quoted."""
+    """Return logical names as delta-spark writes them: a JSON list, in which only parts with dots are quoted."""
     names = [".".join(f"`{part}`" if "." in part else part for part in column.path) for column in columns]
     return orjson.dumps(names).decode()
 

@@ -1,4 +1,4 @@
-"""Which files of a clustered table are clustered already: cubes, their tags, and which of them a run takes (C352, C353).
+"""Which files of a clustered table are clustered already, and which of them a run takes (C352, C353).
 
 A cube is a set of files that were clustered together: the tag ZCUBE_ID names it, ZCUBE_ZORDER_BY the columns, and
 `clusteringProvider` who clustered it. delta-spark uses the same names. A cube is stable once it is large enough;

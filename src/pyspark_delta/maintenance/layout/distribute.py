@@ -109,7 +109,10 @@ class Distribution:
         del rows
         present, starts = np.unique(leaves[order], return_index=True)
         ends = np.append(starts[1:], len(order))
-        pieces = {leaf: ordered.slice(s, e - s) for leaf, s, e in zip(*(a.tolist() for a in (present, starts, ends)))}
+        pieces = {
+            leaf: ordered.slice(s, e - s)
+            for leaf, s, e in zip(present.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        }
         if options is None:
             self._runs.append(_Run(pieces=pieces))
             return

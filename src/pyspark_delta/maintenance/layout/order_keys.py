@@ -215,9 +215,7 @@ def _equal_so_far(left: Integers, right: Integers) -> list[tuple[Integers, int, 
     tied = tied[np.argsort(left[tied], kind="stable")]
     begins, first = np.unique(left[tied], return_index=True)
     groups = np.split(tied, first[1:])
-    return [
-        (group, int(begin), int(right[group[0]])) for group, begin in zip(groups, begins.tolist(), strict=True)
-    ]
+    return [(group, int(begin), int(right[group[0]])) for group, begin in zip(groups, begins.tolist(), strict=True)]
 
 
 def _is_bytes(arrow_type: pa.DataType) -> bool:

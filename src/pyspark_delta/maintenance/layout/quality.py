@@ -108,7 +108,10 @@ class ClusteringQuality:
         rows = [("query", "files read", "best", "all"), *self._lines()]
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
-            "  ".join(cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths)))
+            "  ".join(
+                cell.rjust(width) if i else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
             for row in rows
         ]
         return "\n".join([self._title(), *lines])

@@ -43,10 +43,7 @@ def sample_rows(rewriting: Rewriting, source: Bin, columns: Sequence[LayoutColum
     files, rows = _some_files(source.files)
     plan = ScanPlan(snapshot.version, StructType(fields), context, files)
     share = SAMPLE_ROWS / max(rows, 1)
-    parts = [
-        [column.values(some) for column in columns]
-        for some in _some(read_plan(plan, rewriting.readers), share)
-    ]
+    parts = [[column.values(some) for column in columns] for some in _some(read_plan(plan, rewriting.readers), share)]
     return _joined(parts, columns, StructType(fields))
 
 

@@ -17,7 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.maintenance.layout.curves import hilbert_positions, most_bits, zorder_positions
-from pyspark_delta.maintenance.layout.order_keys import Words, byte_strings, dense_ranks, has_number_keys, number_keys, ranks_among
+from pyspark_delta.maintenance.layout.order_keys import (
+    Words,
+    byte_strings,
+    dense_ranks,
+    has_number_keys,
+    number_keys,
+    ranks_among,
+)
 
 Indexes: TypeAlias = "np.ndarray[Any, np.dtype[np.intp]]"
 Shares: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
