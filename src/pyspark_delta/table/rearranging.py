@@ -101,7 +101,8 @@ class RearrangedTable(ABC):
         Concurrent writers do not conflict: rows that they delete meanwhile are deleted in the new files too. Without
         deletion vectors, the files that they change are left to the next run. Raises InvalidPredicateError for a
         condition on other columns, InvalidOperationError for a layout that the table cannot have, InvalidOptionError,
-        MaintenanceNotAllowedError for a table whose catalog does not allow it, DataFileError, StorageError, and CommitConflictError if another writer changes the schema meanwhile.
+        MaintenanceNotAllowedError for a table whose catalog does not allow it, DataFileError, StorageError, and
+        CommitConflictError if another writer changes the schema meanwhile.
         """
         request = OptimizeRequest(
             where=where,
