@@ -1,7 +1,7 @@
 """Rows by leaf: batches in any order go in, and each leaf comes out with its rows together, in bounded memory.
 
-Rows wait in memory until the budget is used. They are then ordered by leaf and written to one file of the Arrow IPC
-format, with a batch for each leaf. A leaf is read from all these files. Rows that fit into the budget never leave
+Rows wait in memory until the budget is used. They are then ordered by leaf and written to a file, one batch of the Arrow
+IPC format for each leaf. A leaf is read from all places where it was written. Rows that fit into the budget never leave
 memory.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -18,32 +18,32 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
+from pyspark_delta.maintenance.layout.order_keys import Integers
 from pyspark_delta.maintenance.layout.splits import Splits
 
-DEFAULT_MEMORY = 512 << 20  # bytes
 _MOST_BYTES = 1 << 30  # of rows that are ordered at once: offsets of texts have 32 bits
+_PIECE = 256 << 10  # bytes that the rows of a leaf should have, each time they are written
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-class Distribution:
-    """Rows by leaf. Use it in a `with` statement: its end deletes the files.
+def most_leaves(memory: int) -> int:
+    """Return how many leaves rows should be divided among if they do not fit into memory, in bytes."""
+    return max(_limit(memory) // _PIECE, 1)
 
-    `memory` is the number of bytes that rows may take while they are ordered; `directory` is where files are written,
+
+class Distribution:
+    """Rows by leaf. Use it in a `with` statement: its end deletes the file.
+
+    `memory` is the number of bytes that rows may take while they are ordered; `directory` is where the file is written,
     by default that of temporary files.
     """
 
     def __init__(
-        self,
-        splits: Splits,
-        columns: Sequence[LayoutColumn],
-        *,
-        memory: int = DEFAULT_MEMORY,
-        directory: str | None = None,
+        self, splits: Splits, columns: Sequence[LayoutColumn], *, memory: int, directory: str | None = None
     ) -> None:
         self._splits, self._columns = splits, columns
-        self._limit = min(max(memory // 2, 1), _MOST_BYTES)  # ordering makes a copy
-        self._directory = directory
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._limit, self._directory = _limit(memory), directory
+        self._spill: _Spill | None = None
         self._waiting: list[pa.RecordBatch] = []
         self._leaves: list[Any] = []
         self._bytes = 0
@@ -61,8 +61,8 @@ class Distribution:
 
     @property
     def spilled_bytes(self) -> int:
-        """The size of the files."""
-        return sum(run.size for run in self._runs)
+        """The size of the file."""
+        return 0 if self._spill is None else self._spill.size
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take rows in; columns have logical names. All batches have the same schema."""
@@ -75,88 +75,113 @@ class Distribution:
         self._leaves.append(leaves.astype(np.uint16 if len(self.rows) <= 1 << 16 else np.uint32))
         self._bytes += rows.nbytes
         if self._bytes >= self._limit:
-            self._write(_OPTIONS)
+            self._order(spill=True)
 
     def finish(self) -> None:
         """Order the rows that are left; call it before `read`."""
         if self._waiting:
-            self._write(_OPTIONS if self._runs else None)
+            self._order(spill=self._spill is not None)
+        if self._spill is not None:
+            self._spill.end()
 
     def read(self, leaves: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some leaves, one leaf after another, each in the order in which its rows came."""
+        """Yield the rows of some leaves, one leaf after another, each in the order in which its rows came.
+
+        Several threads may read at the same time.
+        """
         for leaf in leaves:
             for run in self._runs:
-                found = run.read(leaf)
-                if found is not None:
-                    yield found
+                at = int(np.searchsorted(run.leaves, leaf))
+                if at < len(run.leaves) and run.leaves[at] == leaf:
+                    begin, length = int(run.starts[at]), int(run.starts[at + 1] - run.starts[at])
+                    if run.rows is not None:
+                        yield run.rows.slice(begin, length)
+                    elif self._spill is not None:
+                        yield self._spill.read(begin, length)
 
     def close(self) -> None:
-        """Delete the files."""
-        for run in self._runs:
-            run.close()
+        """Delete the file."""
         self._runs, self._waiting, self._leaves = [], [], []
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        if self._spill is not None:
+            self._spill.close()
+            self._spill = None
 
-    def _write(self, options: pa.ipc.IpcWriteOptions | None) -> None:
-        """Order the waiting rows by leaf, and write them; without options, keep them in memory."""
-        leaves = np.concatenate(self._leaves)
-        rows = one_batch(self._waiting)
+    def _order(self, *, spill: bool) -> None:
+        """Order the waiting rows by leaf, and write them, or keep them in memory."""
+        leaves, rows = np.concatenate(self._leaves), one_batch(self._waiting)
         self._waiting, self._leaves, self._bytes = [], [], 0
         order = np.argsort(leaves, kind="stable")
-        ordered = rows.take(pa.array(order))
-        del rows
+        rows = rows.take(pa.array(order))
         present, starts = np.unique(leaves[order], return_index=True)
-        ends = np.append(starts[1:], len(order))
-        pieces = {
-            leaf: ordered.slice(s, e - s)
-            for leaf, s, e in zip(present.tolist(), starts.tolist(), ends.tolist(), strict=True)
-        }
-        if options is None:
-            self._runs.append(_Run(pieces=pieces))
+        starts = np.append(starts, len(order)).astype(np.int64)
+        if not spill:
+            self._runs.append(_Run(present, starts, rows))
             return
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="pyspark-delta-layout-", dir=self._directory)
-        path = os.path.join(self._folder.name, f"{len(self._runs)}.arrow")
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, ordered.schema, options=options) as writer:
-            for piece in pieces.values():
-                writer.write_batch(piece)
-        self._runs.append(_Run(path=path, numbers={leaf: number for number, leaf in enumerate(pieces)}))
+        if self._spill is None:
+            self._spill = _Spill(rows.schema, self._directory)
+        self._runs.append(_Run(present, self._spill.write(rows, starts)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """Rows that were ordered together, in memory or in a file."""
+    """Rows that were ordered together: where each of the leaves begins, in the rows or, without them, in the file."""
 
-    def __init__(
-        self,
-        pieces: dict[int, pa.RecordBatch] | None = None,
-        path: str | None = None,
-        numbers: dict[int, int] | None = None,
-    ) -> None:
-        self._pieces, self._numbers = pieces or {}, numbers or {}
-        self._path, self._open = path, threading.local()  # a reader is not made for several threads
-        self.size = 0 if path is None else os.path.getsize(path)
+    leaves: np.ndarray[Any, Any]
+    starts: Integers
+    rows: pa.RecordBatch | None = None
 
-    def read(self, leaf: int) -> pa.RecordBatch | None:
-        if self._path is None:
-            return self._pieces.get(leaf)
-        number = self._numbers.get(leaf)
-        if number is None:
-            return None
-        reader = getattr(self._open, "reader", None)
-        if reader is None:
-            reader = self._open.reader = pa.ipc.open_file(pa.memory_map(self._path, "rb"))
-        return reader.get_batch(number)
+
+class _Spill:
+    """A file of batches, which are read one by one."""
+
+    def __init__(self, schema: pa.Schema, directory: str | None) -> None:
+        self._schema = schema
+        self._folder = tempfile.TemporaryDirectory(prefix="pyspark-delta-layout-", dir=directory)
+        self._path = os.path.join(self._folder.name, "rows.arrow")
+        self._sink = pa.OSFile(self._path, "wb")
+        self._writer = pa.ipc.new_stream(self._sink, schema, options=_OPTIONS)
+        self._source: pa.MemoryMappedFile | None = None
+        self.size = 0
+
+    def write(self, rows: pa.RecordBatch, starts: Integers) -> Integers:
+        """Write the batches that begin at some rows; return where each begins in the file, and where the last ends."""
+        if not self.size:  # the schema comes with the first batch
+            self._writer.write_batch(rows.slice(0, 0))
+            self.size = self._sink.tell()
+        places = [self.size]
+        for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            self._writer.write_batch(rows.slice(start, end - start))
+            places.append(self._sink.tell())
+        self.size = places[-1]
+        return np.array(places, np.int64)
+
+    def end(self) -> None:
+        """Make what was written readable."""
+        self._writer.close()
+        self._sink.close()
+        self._source = pa.memory_map(self._path, "rb")
+
+    def read(self, begin: int, length: int) -> pa.RecordBatch:
+        assert self._source is not None
+        message = pa.ipc.read_message(self._source.read_at(length, begin))
+        return pa.ipc.read_record_batch(message, self._schema)
 
     def close(self) -> None:
-        self._pieces, self._open = {}, threading.local()
+        for open_file in (self._writer, self._sink, self._source):
+            if open_file is not None:
+                open_file.close()
+        self._folder.cleanup()
 
 
 def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the rows of some batches, of one or more, as one."""
-    table = pa.Table.from_batches(batches).combine_chunks()
-    found = table.to_batches()
+    found = pa.Table.from_batches(batches).combine_chunks().to_batches()
     if len(found) == 1:
         return found[0]
+    table = pa.Table.from_batches(batches)
     return pa.RecordBatch.from_arrays([pa.concat_arrays(c.chunks) for c in table.columns], schema=table.schema)
+
+
+def _limit(memory: int) -> int:
+    """Return the bytes of rows that wait: ordering them makes a copy."""
+    return min(max(memory // 2, 1), _MOST_BYTES)

@@ -13,14 +13,12 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
 from pyspark_delta.maintenance.layout.distribute import one_batch
 from pyspark_delta.maintenance.layout.order_keys import sort_order
-from pyspark_delta.maintenance.layout.splits import Indexes, Splits, curve_of, tree_of
+from pyspark_delta.maintenance.layout.splits import Indexes, Splits, curve_of, leaves_per_file, tree_of
 
 Curve: TypeAlias = Literal["hilbert", "zorder"]
 
 LEAVES_PER_FILE = 8
 """Leaves of a file, which are written one after another, so that row groups are boxes too."""
-
-_LEAF_SAMPLE = 64  # rows of a sample that a leaf should have
 
 
 @dataclass(frozen=True, init=False)
@@ -35,9 +33,9 @@ class Sort:
     def __init__(self, *columns: str) -> None:
         object.__setattr__(self, "columns", _names("Sort", columns))
 
-    def splits(self, sample: Sequence[pa.Array], files: int) -> Splits:
-        """Return how rows are divided among files, whose leaves are neighbours."""
-        leaves = files * max(1, min(LEAVES_PER_FILE, len(sample[0]) // (files * _LEAF_SAMPLE)))
+    def splits(self, sample: Sequence[pa.Array], files: int, per_file: int = LEAVES_PER_FILE) -> Splits:
+        """Return how rows are divided among files, with at most so many leaves of each, which are neighbours."""
+        leaves = files * leaves_per_file(len(sample[0]), files, per_file)
         order = sort_order(sample)
         at = order[np.arange(1, leaves) * len(order) // leaves] if len(order) else order
         return SortSplits(tuple(column.take(pa.array(at)) for column in sample), leaves)
@@ -75,11 +73,11 @@ class Cluster:
         object.__setattr__(self, "weights", None if weights is None else tuple(map(float, weights)))
         object.__setattr__(self, "curve", curve)
 
-    def splits(self, sample: Sequence[pa.Array], files: int) -> Splits:
-        """Return how rows are divided among files."""
+    def splits(self, sample: Sequence[pa.Array], files: int, per_file: int = LEAVES_PER_FILE) -> Splits:
+        """Return how rows are divided among files, with at most so many leaves of each, which are neighbours."""
         if self.curve is not None:
             return curve_of(sample, files, hilbert=self.curve == "hilbert")
-        return tree_of(sample, files, per_file=LEAVES_PER_FILE, weights=self.weights)
+        return tree_of(sample, files, per_file=per_file, weights=self.weights)
 
     def ordered(self, leaf: Iterable[pa.RecordBatch], columns: Sequence[LayoutColumn]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a leaf as they are: leaves are small, and near in all columns."""

@@ -23,8 +23,8 @@ from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
 from pyspark_delta.maintenance.layout.cubes import PROVIDER, CubeSizes, cube_tags, new_cubes
-from pyspark_delta.maintenance.layout.distribute import Distribution
-from pyspark_delta.maintenance.layout.layouts import Cluster, Layout
+from pyspark_delta.maintenance.layout.distribute import Distribution, most_leaves
+from pyspark_delta.maintenance.layout.layouts import LEAVES_PER_FILE, Cluster, Layout
 from pyspark_delta.maintenance.layout.sample import sample_rows, sampled
 from pyspark_delta.maintenance.rewriting.bins import Bin
 from pyspark_delta.maintenance.rewriting.origins import KeptOrder, Positions
@@ -63,7 +63,9 @@ class LayoutWriter:
             sample = sampled(held, self.columns, rewriting.write.schema)
         else:
             sample = sample_rows(rewriting, source, self.columns)
-        splits = self.layout.splits(sample, source.new_files)
+        files = max(source.new_files, 1)
+        most = LEAVES_PER_FILE if is_all else min(LEAVES_PER_FILE, most_leaves(memory // 2) // files)
+        splits = self.layout.splits(sample, files, max(most, 1))
         origins = tempfile.SpooledTemporaryFile(_IN_MEMORY) if _may_have_vectors(rewriting) else None  # noqa: SIM115
         with Distribution(splits, self.columns, memory=memory // 2) as rows:
             while held:
@@ -71,8 +73,8 @@ class LayoutWriter:
             for batch in batches:
                 rows.add(_numbered(batch, int(rows.rows.sum())))
             rows.finish()
-            files = _write(self._context(rewriting, source), rows, source, self._ordered(check), rewriting, origins)
-        return self._result(rewriting, source, files, origins)
+            written = _write(self._context(rewriting, source), rows, source, self._ordered(check), rewriting, origins)
+        return self._result(rewriting, source, written, origins)
 
     def _context(self, rewriting: Rewriting, source: Bin) -> WriteContext:
         memory = rewriting.memory // rewriting.threads

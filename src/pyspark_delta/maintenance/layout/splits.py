@@ -145,7 +145,7 @@ def tree_of(
     `leaf // (leaf_count // files)` is the file. A column with a larger weight is split more often. Raises TypeError for
     a column without an order.
     """
-    finest = max(1, min(per_file, len(sample[0]) // (files * _LEAF_SAMPLE)))
+    finest = leaves_per_file(len(sample[0]), files, per_file)
     sampled = [_SampledColumn.of(values) for values in sample]
     builder = _Builder([column.keys for column in sampled], weights or [1.0] * len(sample), finest)
     levels = list(builder.levels(files * finest))
@@ -173,6 +173,11 @@ def curve_of(sample: Sequence[pa.Array], files: int, *, hilbert: bool) -> CurveS
     splits = CurveSplits(tuple(columns), tuple(ranges), bits, hilbert, np.zeros(files - 1, np.uint64))
     keys = [known.keys(values) for known, values in zip(columns, sample, strict=True)]
     return replace(splits, cuts=_quantiles(np.sort(splits.positions(keys, 0)), files))
+
+
+def leaves_per_file(rows: int, files: int, most: int) -> int:
+    """Return how many leaves a file has at most if a sample has so many rows."""
+    return max(1, min(most, rows // (files * _LEAF_SAMPLE)))
 
 
 def chance(first: int, count: int) -> Words:
