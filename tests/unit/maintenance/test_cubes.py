@@ -84,6 +84,13 @@ def test_a_series_of_appends_rewrites_each_row_a_few_times() -> None:
     assert len(cubes) <= 7
 
 
+def test_with_a_limit_only_new_files_are_chosen() -> None:
+    table = files((60, "a", "liquid"), (20, None, None), (30, None, None))
+    limited = [files_to_cluster(table, COLUMNS, SIZES, limit=limit) for limit in (110, 109, 49, 19)]
+    assert [one.mask.nonzero()[0].tolist() for one in limited] == [[0, 1, 2], [1, 2], [1], []]
+    assert [one.is_cut for one in limited] == [False, True, True, True]
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_one_whole_cube_and_nothing_else_is_left_alone(full: bool) -> None:
     assert chosen(files((60, "a", "liquid"), (20, "a", "liquid")), full) == []

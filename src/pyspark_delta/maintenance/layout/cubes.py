@@ -63,8 +63,7 @@ class CubeSizes:
 class ChosenFiles:
     """The files that a run clusters: a mask of all files, and how many of them with how many bytes were in cubes.
 
-    `num_cubes` are the cubes among them. `clusters_anything` is False if the chosen files are one whole cube and
-    nothing else, or no files at all.
+    `num_cubes` are the cubes among them. `is_cut` is True if more would have been chosen without a limit.
     """
 
     mask: Mask
@@ -73,6 +72,7 @@ class ChosenFiles:
     other_files: int
     other_bytes: int
     num_cubes: int
+    is_cut: bool = False
 
     @property
     def num_files(self) -> int:
@@ -86,13 +86,14 @@ class ChosenFiles:
 
 
 def files_to_cluster(
-    files: pa.Table, columns: Sequence[LayoutColumn], sizes: CubeSizes, *, full: bool = False
+    files: pa.Table, columns: Sequence[LayoutColumn], sizes: CubeSizes, *, full: bool = False, limit: int | None = None
 ) -> ChosenFiles:
     """Return which files to cluster by the columns; `files` has `FILE_COLUMNS`.
 
     Files without a cube are chosen, and partial cubes of the same columns as long as they are not much larger than what
     is chosen so far. With `full`, all partial cubes are chosen, and cubes of other columns. Stable cubes of the same
-    columns stay, and files of other providers (C353). A single cube is not clustered again.
+    columns stay, and files of other providers (C353). A single cube is not clustered again. If all this has more than
+    `limit` bytes, only files without a cube are chosen, as many as fit.
     """
     size = pc.fill_null(_one(files["size"]), 0).to_numpy(zero_copy_only=False)
     provider = _one(files["clustering_provider"])
@@ -121,6 +122,10 @@ def files_to_cluster(
     from_cubes[in_cube] = taken[number[in_cube]]
     if not new.any() and taken.sum() == 1 and not other[taken].any():
         from_cubes[:] = False
+    is_cut = limit is not None and int(size[new | from_cubes].sum()) > limit
+    if is_cut:
+        from_cubes[:] = False
+        new &= np.cumsum(np.where(new, size, 0)) <= limit
     return ChosenFiles(
         mask=new | from_cubes,
         cube_files=int(from_cubes.sum()),
@@ -128,6 +133,7 @@ def files_to_cluster(
         other_files=int(new.sum()),
         other_bytes=int(size[new].sum()),
         num_cubes=len(np.unique(number[from_cubes])),
+        is_cut=is_cut,
     )
 
 

@@ -1,8 +1,8 @@
 """Rows by leaf: batches in any order go in, and each leaf comes out with its rows together, in bounded memory.
 
-Rows wait in memory until the budget is used. They are then ordered by leaf and written to a file, one batch of the Arrow
-IPC format for each leaf. A leaf is read from all places where it was written. Rows that fit into the budget never leave
-memory.
+Rows wait in memory until the budget is used. They are then ordered by leaf and written to a file, a batch of the Arrow
+IPC format for each leaf. A leaf is read from all places where it was written. Rows that fit into the budget never
+leave memory.
 """
 
 from __future__ import annotations
@@ -167,9 +167,10 @@ class _Spill:
         return pa.ipc.read_record_batch(message, self._schema)
 
     def close(self) -> None:
-        for open_file in (self._writer, self._sink, self._source):
-            if open_file is not None:
-                open_file.close()
+        if self._source is None:
+            self.end()
+        assert self._source is not None
+        self._source.close()
         self._folder.cleanup()
 
 

@@ -136,7 +136,8 @@ def _plan_clustering(
         )
     sizes = request.cubes or CubeSizes.of_table(snapshot.size_in_bytes())
     candidates = choose_files(snapshot, _all_files, time_zone=rewriting.time_zone, tags=True)
-    chosen = files_to_cluster(candidates.files, columns, sizes, full=request.full)
+    limit = options.budget.size
+    chosen = files_to_cluster(candidates.files, columns, sizes, full=request.full, limit=limit)
     files = candidates.files.filter(pa.array(chosen.mask))
     zeros = pa.array(np.zeros(files.num_rows, np.int64))
     files = files.set_column(files.column_names.index(GROUP), GROUP, zeros)
@@ -165,7 +166,7 @@ def _plan(
         parameters,
         candidates,
         within,
-        len(bins) - len(within),
+        len(bins) - len(within) + chosen.is_cut,
         rewriting,
         replace(options, writer=writer),
         writer=writer,
