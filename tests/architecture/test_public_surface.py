@@ -16,9 +16,12 @@ import pytest
 import pyspark_delta
 from pyspark_delta.maintenance.layout.quality import ClusteringQuality
 from pyspark_delta.maintenance.restore import RestorePlan
+from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.api.optimize_builder import DeltaOptimizeBuilder, DeltaReorgBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.table import ChangeResult, Changes, Scan, TableAlter, TableMerge
@@ -35,20 +38,21 @@ RETURNED = (
     Changes,
     ClusteringQuality,
     DeltaMergeBuilder,
+    DeltaOptimizeBuilder,
+    DeltaReorgBuilder,
     DeltaTableAlter,
     DeltaTransaction,
     RestorePlan,
+    RewritePlan,
+    RewriteResult,
     Scan,
     TableAlter,
     TableMerge,
     VacuumPlan,
     VacuumResult,
 )
-CONSTRUCTED = (
-    pyspark_delta.Cluster,
-    pyspark_delta.IdentityGenerator,
-    pyspark_delta.Sort,
-)  # the others are made by class methods and functions
+# class methods make the others
+CONSTRUCTED = (pyspark_delta.Budget, pyspark_delta.Cluster, pyspark_delta.IdentityGenerator, pyspark_delta.Sort)
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

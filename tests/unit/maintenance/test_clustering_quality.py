@@ -109,7 +109,7 @@ def test_the_best_layout_is_the_bound_of_a_grid(table: Table) -> None:
     assert best[None] == pytest.approx(1.0)
     both = table.clustering_quality().to_arrow().to_pylist()
     assert both[0]["best_files"] == pytest.approx(FILES**0.5)
-    assert all(row["files"] >= 0.9 * row["best_files"] for row in both)
+    assert both[0]["files"] * both[1]["files"] >= 0.9 * FILES  # no layout is better by all columns
 
 
 def test_it_shows_itself(table: Table) -> None:

@@ -18,7 +18,13 @@ from pyspark_delta.display import counted, html_rows
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.maintenance.layout.columns import LayoutColumn, columns_at, layout_columns
-from pyspark_delta.maintenance.layout.order_keys import byte_strings, dense_ranks, has_number_keys, number_keys
+from pyspark_delta.maintenance.layout.order_keys import (
+    ByteStrings,
+    byte_strings,
+    dense_ranks,
+    has_number_keys,
+    number_keys,
+)
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.snapshot import Snapshot
@@ -29,6 +35,7 @@ RANGES = (0.001, 0.01, 0.1)
 BOX = 0.05
 _SMALLEST = 1e-9  # share of a piece between bounds, of the range of all values
 _MOST_BOXES = 512
+_TEXT_UNIT = 2.0**53  # between texts there are many others
 _BOX_WORK = 50_000_000  # files times boxes
 
 SCHEMA = pa.schema(
@@ -253,9 +260,22 @@ def _keys(endpoints: pa.Array) -> tuple[np.ndarray[Any, Any], Numbers]:
     ranks = dense_ranks(endpoints).astype(np.int64) - 1
     first = np.zeros(int(ranks.max()) + 1, np.int64)
     first[ranks] = np.arange(len(ranks))
-    texts = byte_strings(endpoints).take(first)
-    prefix = next((p for p in range(0, int(texts.lengths.min()), 8) if len(set(texts.words(p)[[0, -1]])) > 1), 0)
-    return ranks, np.diff(texts.words(prefix).astype(np.float64)).clip(0)
+    return ranks, np.diff(_as_numbers(byte_strings(endpoints).take(first))).clip(0) * _TEXT_UNIT
+
+
+def _as_numbers(texts: ByteStrings) -> Numbers:
+    """Return the eight bytes after the common prefix of sorted texts as numbers in the system of the bytes that occur."""
+    least, most = (texts.take(slice(at, at + 1 or None)) for at in (0, -1))
+    position = 0
+    while position < least.lengths[0] and least.words(position) == most.words(position):
+        position += 8
+    different = int(least.words(position)[0]) ^ int(most.words(position)[0])
+    position += (64 - different.bit_length()) // 8
+    parts = texts.words(position).astype(">u8").view(np.uint8).reshape(-1, 8)
+    occurring, digits = np.unique(parts, return_inverse=True)
+    weights = float(len(occurring)) ** -np.arange(1.0, 9.0)
+    found: Numbers = digits.reshape(-1, 8) @ weights
+    return found
 
 
 def estimate(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +67,7 @@ class LayoutWriter:
         files = max(source.new_files, 1)
         most = LEAVES_PER_FILE if is_all else min(LEAVES_PER_FILE, most_leaves(memory // 2) // files)
         splits = self.layout.splits(sample, files, max(most, 1))
-        origins = tempfile.SpooledTemporaryFile(_IN_MEMORY) if _may_have_vectors(rewriting) else None  # noqa: SIM115
+        origins = RowOrder() if _may_have_vectors(rewriting) else None
         with Distribution(splits, self.columns, memory=memory // 2) as rows:
             while held:
                 rows.add(_numbered(held.pop(0), int(rows.rows.sum())))
@@ -92,7 +93,7 @@ class LayoutWriter:
         return ordered
 
     def _result(
-        self, rewriting: Rewriting, source: Bin, files: Sequence[Sequence[WrittenFile]], origins: IO[bytes] | None
+        self, rewriting: Rewriting, source: Bin, files: Sequence[Sequence[WrittenFile]], origins: RowOrder | None
     ) -> RewrittenBin:
         written = written_files(chain.from_iterable(files))
         new_files = as_stored(written, source, rewriting.snapshot.partition_names)
@@ -109,37 +110,45 @@ class LayoutWriter:
         return RewrittenBin.of(source, new_files, rows, moved)
 
 
-@dataclass(frozen=True)
-class Reordered:
-    """Where rows of sources are, if they were put into another order; see `Origins`.
+class RowOrder:
+    """For each new row, its number among the rows as they were read; in a temporary file if the rows are many."""
 
-    `order` holds, for each new row, its number among the rows as they were read, in which order `kept` counts.
-    """
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - as long as this object
+        self._lock = threading.Lock()
+        weakref.finalize(self, self._file.close)
 
-    kept: KeptOrder
-    order: IO[bytes] = field(repr=False)
-    lock: Any = field(default_factory=threading.Lock, repr=False, compare=False)
+    def append(self, numbers: Sequence[Positions]) -> None:
+        """Add the numbers of the next rows."""
+        self._file.writelines(some.tobytes() for some in numbers)
 
-    def places(self, source: int, rows: BitMap64) -> Positions:
-        """Return the places of some rows of a source."""
-        return self._moved(np.sort(self.kept.places(source, rows)))
-
-    def all_places(self, source: int) -> Positions:
-        """Return the places of all rows of a source."""
-        return self._moved(self.kept.all_places(source))
-
-    def _moved(self, wanted: Positions) -> Positions:
+    def places(self, wanted: Positions) -> Positions:
+        """Return the places of the rows with some numbers, which are sorted."""
         found, start = [np.zeros(0, np.int64)], 0
-        if not len(wanted):
-            return found[0]
-        with self.lock:
-            self.order.seek(0)
-            while block := self.order.read(_IN_MEMORY):
+        with self._lock:
+            self._file.seek(0)
+            while len(wanted) and (block := self._file.read(_IN_MEMORY)):
                 numbers = np.frombuffer(block, np.int64)
                 at = np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)
                 found.append(np.flatnonzero(wanted[at] == numbers) + start)
                 start += len(numbers)
         return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """Where rows of sources are, if they were put into another order; see `Origins`. `kept` counts them as read."""
+
+    kept: KeptOrder
+    order: RowOrder = field(repr=False)
+
+    def places(self, source: int, rows: BitMap64) -> Positions:
+        """Return the places of some rows of a source."""
+        return self.order.places(np.sort(self.kept.places(source, rows)))
+
+    def all_places(self, source: int) -> Positions:
+        """Return the places of all rows of a source."""
+        return self.order.places(self.kept.all_places(source))
 
 
 def _write(
@@ -148,7 +157,7 @@ def _write(
     source: Bin,
     ordered: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     rewriting: Rewriting,
-    origins: IO[bytes] | None,
+    origins: RowOrder | None,
 ) -> list[list[WrittenFile]]:
     """Write the leaves of each file, and the order of the rows; return the files. After an error, they are deleted."""
     count = source.new_files
@@ -175,7 +184,7 @@ def _write(
         for written, order in flat_map_ordered(write, range(count), rewriting.readers):
             files.append(written)
             if origins is not None:
-                origins.writelines(part.tobytes() for part in order)
+                origins.append(order)
     except BaseException:
         delete_written(context, done)
         raise

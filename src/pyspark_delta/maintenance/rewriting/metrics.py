@@ -15,7 +15,7 @@ from pyspark_delta.maintenance.rewriting.layout_metrics import LayoutMetrics
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileSizes:
     """The sizes, in bytes, of some files."""
 

@@ -12,6 +12,8 @@ import orjson
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.display import counted, html_facts
+from pyspark_delta.engines.contract import DRIVER, NONE, TASKS
+from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.maintenance.budget import size_of
 from pyspark_delta.maintenance.rewriting.bins import Bins
@@ -23,7 +25,7 @@ from pyspark_delta.maintenance.rewriting.metrics import (
     commit_metrics,
     deleted_rows_removed,
 )
-from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, without_rows
+from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewrite_in_order, without_rows
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.maintenance.rewriting.run import Run, RunOptions
 from pyspark_delta.protocol.draft import Operation
@@ -108,7 +110,13 @@ class RewritePlan:
             "commits": self.commits,
             "seconds": round(self.seconds, 1),
             "memory": self.rewriting.memory if len(self.bins) else 0,
+            "engine": self.engine,
         }
+
+    @property
+    def engine(self) -> str:
+        """What rewrites the files: this process, or tasks outside of it."""
+        return NONE if not len(self.bins) else DRIVER if self.options.tasks is None else TASKS
 
     @property
     def commits(self) -> int:
@@ -135,7 +143,7 @@ class RewritePlan:
         return replace(self._result(commits), started=started, ended=_now())
 
     def _describe(self, bins: Sequence[RewrittenBin]) -> Operation:
-        return Operation(self.operation, self.parameters, commit_metrics(bins))
+        return Operation(self.operation, self.parameters, commit_metrics(bins), self.engine)
 
     def _result(self, commits: Sequence[CommittedBins]) -> RewriteResult:
         done = [one for commit in commits for one in commit.bins]
@@ -181,6 +189,16 @@ class RewritePlan:
         if self.bins_left:
             lines.append(f"  {counted(self.bins_left, 'bin')} are left for the next run")
         return "\n".join(lines)
+
+
+def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
+    """Return a plan whose files are rewritten in tasks outside of this process; itself if a writer here is needed.
+
+    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process.
+    """
+    if plan.options.writer is not rewrite_in_order:
+        return plan
+    return replace(plan, options=replace(plan.options, tasks=tasks))
 
 
 def check_rewritable(snapshot: Snapshot) -> None:
