@@ -15,6 +15,7 @@ from deltalake import DeltaTable as PeerTable
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import DeltaError, InvalidOptionError
+from pyspark_delta.maintenance.auto_compaction import AutoCompaction, plan_auto_compaction
 from pyspark_delta.maintenance.layout.cubes import CubeSizes
 from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
 from pyspark_delta.maintenance.layout.plan import LayoutRequest, plan_layout
@@ -143,6 +144,18 @@ def test_a_clustered_table_is_clustered_piece_by_piece(tmp_path: Path) -> None:
     assert len(cubes(table)) == 1
 
 
+def test_auto_compaction_clusters_once_there_are_many_new_files(tmp_path: Path) -> None:
+    table = make(tmp_path, cluster_by=("id",), **{"delta.autoOptimize.autoCompact": "true"})
+    assert set(providers(table)) == {None}
+    settings = AutoCompaction(min_files=FILES)
+    assert plan_auto_compaction(table.snapshot, table.version, AutoCompaction(min_files=FILES + 1)) is None
+    plan = plan_auto_compaction(table.snapshot, table.version, settings)
+    assert plan is not None
+    plan.execute()
+    assert set(providers(table.refresh())) == {"liquid"}
+    assert table.history(1)[0]["operationParameters"]["auto"] is True
+
+
 def test_only_a_full_run_clusters_what_was_clustered_by_other_columns(tmp_path: Path) -> None:
     table = make(tmp_path, cluster_by=("id",))
     table.optimize(**SMALL)
@@ -161,8 +174,8 @@ def test_only_a_full_run_clusters_what_was_clustered_by_other_columns(tmp_path: 
 
 def test_a_large_run_makes_several_cubes_that_are_boxes(tmp_path: Path) -> None:
     table = make(tmp_path, cluster_by=("id", "at"))
-    sizes = CubeSizes(target=60_000, stable=40_000)
-    request = LayoutRequest(layout=None, target_size=15_000, cubes=sizes)
+    sizes = CubeSizes(target=30_000, stable=20_000)
+    request = LayoutRequest(layout=None, target_size=10_000, cubes=sizes)
     plan = plan_layout(table.snapshot, request, Rewriting(table.snapshot), RunOptions())
     result = plan.execute()
     assert result.layout.new_cubes == len(cubes(table.refresh())) > 1

@@ -264,7 +264,7 @@ def _keys(endpoints: pa.Array) -> tuple[np.ndarray[Any, Any], Numbers]:
 
 
 def _as_numbers(texts: ByteStrings) -> Numbers:
-    """Return the eight bytes after the common prefix of sorted texts as numbers in the system of the bytes that occur."""
+    """Return the eight bytes after the common prefix of sorted texts as numbers, whose digits are the bytes that occur."""
     least, most = (texts.take(slice(at, at + 1 or None)) for at in (0, -1))
     position = 0
     while position < least.lengths[0] and least.words(position) == most.words(position):
