@@ -138,7 +138,8 @@ def _number_words(values: pa.Array) -> Words:
     elif not types.is_integer(arrow_type):
         values = values.view(pa.int64())
     numbers = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    return numbers.view(np.uint64) ^ _SIGN
+    words: Words = numbers.view(np.uint64) ^ _SIGN
+    return words
 
 
 def _float_words(values: pa.Array) -> Words:

@@ -104,7 +104,7 @@ def plan_layout(snapshot: Snapshot, request: LayoutRequest, rewriting: Rewriting
     chosen = ChosenFiles(np.ones(candidates.files.num_rows, np.bool_), 0, 0, candidates.files.num_rows, size, 0)
     names = names_as_json(columns)
     is_sorted = not isinstance(request.layout, Cluster)
-    parameters = _parameters(request.where) | ({"sortBy": names} if is_sorted else {"zOrderBy": names})
+    parameters = {**_parameters(request.where), "sortBy" if is_sorted else "zOrderBy": names}
     writer = LayoutWriter(request.layout, columns)
     return _plan(snapshot, parameters, candidates, bins, rewriting, options, writer, chosen)
 

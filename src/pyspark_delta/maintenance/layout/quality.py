@@ -226,7 +226,8 @@ def _read(snapshot: Snapshot, columns: Sequence[LayoutColumn]) -> _Files:
     records = np.maximum(records, 0)
     lows, highs = [], []
     for number in range(len(columns)):
-        low, high, known = _positions(*arrays[1 + 3 * number : 4 + 3 * number], records)
+        minimum, maximum, nulls = arrays[1 + 3 * number : 4 + 3 * number]
+        low, high, known = _positions(minimum, maximum, nulls, records)
         lows.append(low)
         highs.append(high)
         is_known &= known
@@ -264,7 +265,7 @@ def _keys(endpoints: pa.Array) -> tuple[np.ndarray[Any, Any], Numbers]:
 
 
 def _as_numbers(texts: ByteStrings) -> Numbers:
-    """Return the eight bytes after the common prefix of sorted texts as numbers, whose digits are the bytes that occur."""
+    """Return the eight bytes after the common prefix of sorted texts as numbers with the bytes that occur as digits."""
     least, most = (texts.take(slice(at, at + 1 or None)) for at in (0, -1))
     position = 0
     while position < least.lengths[0] and least.words(position) == most.words(position):
