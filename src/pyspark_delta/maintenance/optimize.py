@@ -15,7 +15,13 @@ from pyspark_delta.maintenance.layout.layouts import Cluster, Layout, Sort
 from pyspark_delta.maintenance.layout.plan import LayoutRequest, plan_layout
 from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
 from pyspark_delta.maintenance.rewriting.candidates import choose_files, compaction_rule
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, predicate_text, target_size_of
+from pyspark_delta.maintenance.rewriting.plan import (
+    Parameters,
+    RewritePlan,
+    check_rewritable,
+    predicate_text,
+    target_size_of,
+)
 from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.snapshot import Snapshot
@@ -111,7 +117,8 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
     candidates = choose_files(snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering))
     bins = worthwhile(pack(candidates.files, target))
     chosen = bins.within(request.budget.size)
-    parameters = {"predicate": predicate_text(request.where), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+    text = predicate_text(request.where)
+    parameters: Parameters = {"predicate": text, "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
     return RewritePlan(
         snapshot,
         "OPTIMIZE",

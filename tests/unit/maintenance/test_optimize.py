@@ -68,19 +68,19 @@ def number_of_files(table: Table) -> int:
 # --------------------------------------------------------------------------------------------- all kinds of tables
 @pytest.mark.parametrize("name", KINDS)
 def test_rows_ids_and_the_feed_stay_in_every_kind_of_table(name: str, tmp_path: Path) -> None:
-    """After each change of each kind of table, a compaction and a purge."""
-    for change, table in changed(name, tmp_path / "t"):
+    """After the changes of each kind of table, by turns, a compaction and a purge."""
+    properties = KINDS[name].properties
+    for number, (change, table) in enumerate(changed(name, tmp_path / "t")):
         before, version = content(table), table.version
-        table.optimize()
+        (table.purge if number % 2 else table.optimize)()
         assert content(table) == before, change
-        table.purge()
-        assert content(table) == before, change
-        assert table.optimize(plan=True).is_nothing or not KINDS[name].partition_by
-        assert table.purge(plan=True).is_nothing
-        if KINDS[name].properties.get("delta.enableChangeDataFeed") and table.version > version:
+        if properties.get("delta.enableChangeDataFeed") and table.version > version:
             assert not table.changes(starting_version=version + 1).to_arrow().num_rows
-        check_statistics(table)
-    if not KINDS[name].refused and not KINDS[name].properties.get("delta.enableDeletionVectors"):
+    table.optimize(max_deleted_share=0)
+    assert table.optimize(plan=True).is_nothing
+    assert table.purge(plan=True).is_nothing
+    check_statistics(table)
+    if not properties:
         found = PeerTable(str(tmp_path / "t")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
         assert sorted(found) == sorted(row["id"] for row in before)
 
