@@ -16,6 +16,7 @@ import pytest
 import pyspark_delta
 from pyspark_delta.maintenance.layout.quality import ClusteringQuality
 from pyspark_delta.maintenance.restore import RestorePlan
+from pyspark_delta.maintenance.rewriting.layout_metrics import LayoutMetrics
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
@@ -42,6 +43,7 @@ RETURNED = (
     DeltaReorgBuilder,
     DeltaTableAlter,
     DeltaTransaction,
+    LayoutMetrics,
     RestorePlan,
     RewritePlan,
     RewriteResult,

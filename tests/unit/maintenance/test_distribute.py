@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
 from pyspark_delta.maintenance.layout.distribute import Distribution
-from pyspark_delta.maintenance.layout.layouts import Cluster
+from pyspark_delta.maintenance.layout.layouts import Cluster, splits_of
 from pyspark_delta.schema.types import LONG
 
 ROWS = 20_000
@@ -36,7 +36,7 @@ def rows() -> pa.Table:
 @pytest.mark.parametrize("memory", [1 << 30, 300_000])
 def test_every_row_comes_out_in_its_leaf(tmp_path: Path, memory: int) -> None:
     table = rows()
-    splits = Cluster("id").splits([table["id"].combine_chunks()], 16)
+    splits = splits_of(Cluster("id"), [table["id"].combine_chunks()], 16)
     with Distribution(splits, [COLUMN], memory=memory, directory=str(tmp_path)) as found:
         for batch in table.to_batches(1_000):
             found.add(batch)
@@ -53,7 +53,7 @@ def test_every_row_comes_out_in_its_leaf(tmp_path: Path, memory: int) -> None:
 
 def test_an_error_leaves_no_files(tmp_path: Path) -> None:
     table = rows()
-    splits = Cluster("id").splits([table["id"].combine_chunks()], 4)
+    splits = splits_of(Cluster("id"), [table["id"].combine_chunks()], 4)
 
     def fail() -> None:
         with Distribution(splits, [COLUMN], memory=1, directory=str(tmp_path)) as found:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
+from pyspark_delta.maintenance.layout.layouts import Cluster, Sort, splits_of
 from pyspark_delta.maintenance.layout.order_keys import dense_ranks
 from pyspark_delta.maintenance.layout.splits import curve_of, tree_of
 
@@ -99,7 +99,7 @@ def test_a_column_with_a_larger_weight_is_split_more_often() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_few_rows_are_enough(make: Any, rows: int) -> None:
     columns = [COLUMNS["uniform"].slice(0, rows)]
-    splits = make.splits(columns, 4)
+    splits = splits_of(make, columns, 4)
     leaves = splits.leaves(columns)
     assert len(leaves) == rows
     assert all(0 <= leaf < splits.leaf_count for leaf in leaves.tolist())
@@ -121,7 +121,7 @@ def test_a_tree_is_better_than_curves_and_a_hilbert_curve_than_zorder(kind: tupl
 
 def test_leaves_of_a_sort_are_ranges_of_all_columns() -> None:
     columns = [COLUMNS["two"], COLUMNS["text"]]
-    leaves = Sort("a", "b").splits(sample(columns), FILES).leaves(columns)
+    leaves = splits_of(Sort("a", "b"), sample(columns), FILES).leaves(columns)
     rows = list(zip(columns[0].to_pylist(), columns[1].to_pylist(), strict=True))
     highest: dict[int, Any] = {}
     lowest: dict[int, Any] = {}

@@ -33,20 +33,6 @@ class Sort:
     def __init__(self, *columns: str) -> None:
         object.__setattr__(self, "columns", _names("Sort", columns))
 
-    def splits(self, sample: Sequence[pa.Array], files: int, per_file: int = LEAVES_PER_FILE) -> Splits:
-        """Return how rows are divided among files, with at most so many leaves of each, which are neighbours."""
-        leaves = files * leaves_per_file(len(sample[0]), files, per_file)
-        order = sort_order(sample)
-        at = order[np.arange(1, leaves) * len(order) // leaves] if len(order) else order
-        return SortSplits(tuple(column.take(pa.array(at)) for column in sample), leaves)
-
-    def ordered(self, leaf: Iterable[pa.RecordBatch], columns: Sequence[LayoutColumn]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a leaf, sorted."""
-        batches = list(leaf)
-        if batches:
-            rows = one_batch(batches)
-            yield rows.take(pa.array(sort_order([column.values(rows) for column in columns])))
-
 
 @dataclass(frozen=True, init=False)
 class Cluster:
@@ -73,18 +59,37 @@ class Cluster:
         object.__setattr__(self, "weights", None if weights is None else tuple(map(float, weights)))
         object.__setattr__(self, "curve", curve)
 
-    def splits(self, sample: Sequence[pa.Array], files: int, per_file: int = LEAVES_PER_FILE) -> Splits:
-        """Return how rows are divided among files, with at most so many leaves of each, which are neighbours."""
-        if self.curve is not None:
-            return curve_of(sample, files, hilbert=self.curve == "hilbert")
-        return tree_of(sample, files, per_file=per_file, weights=self.weights)
-
-    def ordered(self, leaf: Iterable[pa.RecordBatch], columns: Sequence[LayoutColumn]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a leaf as they are: leaves are small, and near in all columns."""
-        return iter(leaf)
-
 
 Layout: TypeAlias = Sort | Cluster
+
+
+def splits_of(layout: Layout, sample: Sequence[pa.Array], files: int, per_file: int = LEAVES_PER_FILE) -> Splits:
+    """Return how the rows of a layout are divided among files, with at most so many leaves of each.
+
+    The leaves of a file are neighbours. `sample` has the columns of some rows. Raises TypeError for a column without an
+    order.
+    """
+    if isinstance(layout, Sort):
+        leaves = files * leaves_per_file(len(sample[0]), files, per_file)
+        order = sort_order(sample)
+        at = order[np.arange(1, leaves) * len(order) // leaves] if len(order) else order
+        return SortSplits(tuple(column.take(pa.array(at)) for column in sample), leaves)
+    if layout.curve is not None:
+        return curve_of(sample, files, hilbert=layout.curve == "hilbert")
+    return tree_of(sample, files, per_file=per_file, weights=layout.weights)
+
+
+def ordered(
+    layout: Layout, leaf: Iterable[pa.RecordBatch], columns: Sequence[LayoutColumn]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a leaf as the layout orders them: sorted, or as they are if they are only clustered."""
+    if not isinstance(layout, Sort):
+        yield from leaf
+        return
+    batches = list(leaf)
+    if batches:
+        rows = one_batch(batches)
+        yield rows.take(pa.array(sort_order([column.values(rows) for column in columns])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

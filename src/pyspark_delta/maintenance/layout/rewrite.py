@@ -25,7 +25,7 @@ from pyspark_delta.features import Feature, is_active
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
 from pyspark_delta.maintenance.layout.cubes import PROVIDER, CubeSizes, cube_tags, new_cubes
 from pyspark_delta.maintenance.layout.distribute import Distribution, most_leaves
-from pyspark_delta.maintenance.layout.layouts import LEAVES_PER_FILE, Cluster, Layout
+from pyspark_delta.maintenance.layout.layouts import LEAVES_PER_FILE, Cluster, Layout, ordered, splits_of
 from pyspark_delta.maintenance.layout.sample import sample_rows, sampled
 from pyspark_delta.maintenance.rewriting.bins import Bin
 from pyspark_delta.maintenance.rewriting.origins import KeptOrder, Positions
@@ -66,7 +66,7 @@ class LayoutWriter:
             sample = sample_rows(rewriting, source, self.columns)
         files = max(source.new_files, 1)
         most = LEAVES_PER_FILE if is_all else min(LEAVES_PER_FILE, most_leaves(memory // 2) // files)
-        splits = self.layout.splits(sample, files, max(most, 1))
+        splits = splits_of(self.layout, sample, files, max(most, 1))
         origins = RowOrder() if _may_have_vectors(rewriting) else None
         with Distribution(splits, self.columns, memory=memory // 2) as rows:
             while held:
@@ -74,7 +74,7 @@ class LayoutWriter:
             for batch in batches:
                 rows.add(_numbered(batch, int(rows.rows.sum())))
             rows.finish()
-            written = _write(self._context(rewriting, source), rows, source, self._ordered(check), rewriting, origins)
+            written = _write(self._context(rewriting, source), rows, source, self._order(check), rewriting, origins)
         return self._result(rewriting, source, written, origins)
 
     def _context(self, rewriting: Rewriting, source: Bin) -> WriteContext:
@@ -83,14 +83,14 @@ class LayoutWriter:
         limit = _OVERFULL * max(source.size // source.new_files, 1)
         return replace(rewriting.write, row_group_bytes=group, target_file_size=limit)
 
-    def _ordered(self, check: Callable[[], None]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def _order(self, check: Callable[[], None]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """Return what orders the rows of one leaf."""
 
-        def ordered(leaf: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def order(leaf: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             check()
-            yield from self.layout.ordered(leaf, self.columns)
+            yield from ordered(self.layout, leaf, self.columns)
 
-        return ordered
+        return order
 
     def _result(
         self, rewriting: Rewriting, source: Bin, files: Sequence[Sequence[WrittenFile]], origins: RowOrder | None
@@ -155,7 +155,7 @@ def _write(
     context: WriteContext,
     rows: Distribution,
     source: Bin,
-    ordered: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    order_leaf: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     rewriting: Rewriting,
     origins: RowOrder | None,
 ) -> list[list[WrittenFile]]:
@@ -170,7 +170,7 @@ def _write(
 
         def batches() -> Iterator[pa.RecordBatch]:
             for leaf in range(number * per_file, min((number + 1) * per_file, len(rows.rows))):
-                for batch in ordered(rows.read([leaf])):
+                for batch in order_leaf(rows.read([leaf])):
                     if origins is not None:
                         order.append(batch.column(len(names)).to_numpy())
                     yield pa.RecordBatch.from_arrays(batch.columns[: len(names)], names)
