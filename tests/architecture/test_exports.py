@@ -13,6 +13,7 @@ ERRORS = [name for name in errors.__all__ if inspect.isclass(getattr(errors, nam
 
 PUBLIC = [
     "Budget",
+    "Cluster",
     "DefaultSource",
     "DeltaCatalog",
     "DeltaTable",
@@ -20,6 +21,7 @@ PUBLIC = [
     "IdentityGenerator",
     "Progress",
     "Snapshot",
+    "Sort",
     "Table",
     "Transaction",
     "__version__",
