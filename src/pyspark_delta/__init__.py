@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         VersionNotFoundError,
     )
     from pyspark_delta.maintenance.budget import Budget
+    from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
     from pyspark_delta.maintenance.policy import MaintenancePolicy
     from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
@@ -100,6 +101,7 @@ __all__ = [
     "CatalogNameNotFoundError",
     "CatalogUnavailableError",
     "ChecksumMismatchError",
+    "Cluster",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
@@ -149,6 +151,7 @@ __all__ = [
     "RatificationConflictError",
     "SchemaMismatchError",
     "Snapshot",
+    "Sort",
     "StaleMetadataError",
     "StorageError",
     "Table",
@@ -182,6 +185,7 @@ PUBLIC_MODULES = (
 
 # Public name -> the module that holds it; "" stands for a module of this package.
 _HOMES = {
+    "Cluster": "pyspark_delta.maintenance.layout.layouts",
     "DefaultSource": "pyspark_delta.spark.source",
     "DeltaCatalog": "pyspark_delta.catalogs",
     "DeltaTable": "pyspark_delta.spark.api.table",
@@ -197,6 +201,7 @@ _HOMES = {
     "attach_catalog": "pyspark_delta.catalog.connections",
     "Progress": "pyspark_delta.progress",
     "Snapshot": "pyspark_delta.snapshot",
+    "Sort": "pyspark_delta.maintenance.layout.layouts",
     "Transaction": "pyspark_delta.transaction.transaction",
     "enable": "pyspark_delta.spark.session.enable",
     "errors": "",

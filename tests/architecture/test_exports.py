@@ -13,6 +13,7 @@ ERRORS = [name for name in errors.__all__ if inspect.isclass(getattr(errors, nam
 
 PUBLIC = [
     "Budget",
+    "Cluster",
     "DefaultSource",
     "DeltaCatalog",
     "DeltaTable",
@@ -21,6 +22,7 @@ PUBLIC = [
     "MaintenancePolicy",
     "Progress",
     "Snapshot",
+    "Sort",
     "Table",
     "Transaction",
     "__version__",

@@ -16,8 +16,10 @@ import pytest
 import pyspark_delta
 from pyspark_delta.inspection import TableDiff
 from pyspark_delta.maintenance.drop_feature import DropFeaturePlan, DropFeatureResult
+from pyspark_delta.maintenance.layout.quality import ClusteringQuality
 from pyspark_delta.maintenance.policy import MaintenancePlan, MaintenanceReport
 from pyspark_delta.maintenance.restore import RestorePlan
+from pyspark_delta.maintenance.rewriting.layout_metrics import LayoutMetrics
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
@@ -38,6 +40,7 @@ RETURNED = (
     ChangePlan,
     ChangeResult,
     Changes,
+    ClusteringQuality,
     DeltaMergeBuilder,
     DeltaOptimizeBuilder,
     DeltaReorgBuilder,
@@ -48,6 +51,7 @@ RETURNED = (
     Inspection,
     MaintenancePlan,
     MaintenanceReport,
+    LayoutMetrics,
     RestorePlan,
     RewritePlan,
     RewriteResult,
@@ -58,7 +62,8 @@ RETURNED = (
     VacuumPlan,
     VacuumResult,
 )
-CONSTRUCTED = (pyspark_delta.Budget, pyspark_delta.IdentityGenerator)  # class methods make the others
+# class methods make the others
+CONSTRUCTED = (pyspark_delta.Budget, pyspark_delta.Cluster, pyspark_delta.IdentityGenerator, pyspark_delta.Sort)
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

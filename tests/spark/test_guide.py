@@ -32,6 +32,7 @@ NOT_RUN = {
     "docs/maintenance.md": 0,
     "docs/look-inside.md": 0,
     "docs/dropping-features.md": 0,
+    "docs/clustering.md": 0,
     "docs/optimize.md": 0,
 }
 _BLOCK = re.compile(

@@ -9,7 +9,17 @@ import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
-from pyspark_delta.cli import definition, features, inspecting, inspection, maintenance, rearranging, rows, writing
+from pyspark_delta.cli import (
+    clustering,
+    definition,
+    features,
+    inspecting,
+    inspection,
+    maintenance,
+    rearranging,
+    rows,
+    writing,
+)
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.output import discard, prepare_streams, print_problem, print_text
 
@@ -63,6 +73,7 @@ for _command in (
     maintenance.vacuum,
     rearranging.optimize,
     rearranging.purge,
+    clustering.clustering,
     inspection.doctor,
 ):
     app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)

@@ -25,6 +25,7 @@ from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.table.arguments import check_arguments, check_version
+from pyspark_delta.table.clustering import ClusteredTable
 from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.features import TableOfFeatures
 from pyspark_delta.table.inspecting import InspectedTable
@@ -38,7 +39,16 @@ from pyspark_delta.table.writing import Place, provenance, write
 from pyspark_delta.write.options import parse_mode
 
 
-class Table(ReadableTable, WritableTable, MaintainedTable, RearrangedTable, InspectedTable, TableOfFeatures, KeptTable):
+class Table(
+    ReadableTable,
+    WritableTable,
+    MaintainedTable,
+    RearrangedTable,
+    ClusteredTable,
+    InspectedTable,
+    TableOfFeatures,
+    KeptTable,
+):
     """A Delta table without Spark: it shows one version, and its changes apply to the latest one.
 
     >>> table = Table.open("/data/flights")            # doctest: +SKIP

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import orjson
+
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.display import counted, html_facts
@@ -223,6 +225,11 @@ def target_size_of(snapshot: Snapshot, given: int | str | None) -> int:
         return declared
     size = snapshot.size_in_bytes()
     return 128 * _MIB if size < 10 * _GIB else 256 * _MIB if size < 1024 * _GIB else _GIB
+
+
+def predicate_text(where: str | None) -> str:
+    """Return a condition as the history shows it: a list of texts as JSON."""
+    return orjson.dumps([] if where is None else [where]).decode()
 
 
 def _now() -> int:

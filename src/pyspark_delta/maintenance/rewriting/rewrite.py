@@ -123,9 +123,9 @@ def rewrite_in_order(rewriting: Rewriting, source: Bin, check: Callable[[], None
 
 def rewritten_bin(rewriting: Rewriting, source: Bin, written: pa.Table) -> RewrittenBin:
     """Return a bin whose rows were written in order; `written` has the columns of `data.writer.WRITTEN_SCHEMA`."""
-    new_files = _labelled(_as_stored(written, source, rewriting), source)
+    new_files = _labelled(as_stored(written, source, rewriting), source)
     rows = written["num_records"].to_numpy()
-    return RewrittenBin.of(source, new_files, rows, _kept_order(rewriting.snapshot, source, int(rows.sum())))
+    return RewrittenBin.of(source, new_files, rows, kept_order(rewriting.snapshot, source, int(rows.sum())))
 
 
 def without_rows(files: pa.Table, snapshot: Snapshot) -> RewrittenBin:
@@ -135,7 +135,7 @@ def without_rows(files: pa.Table, snapshot: Snapshot) -> RewrittenBin:
     return RewrittenBin.of(Bin(_WITHOUT_ROWS, files, 0, 1), new_files, np.zeros(0, np.int64), origins)
 
 
-def _kept_order(snapshot: Snapshot, source: Bin, rows: int) -> KeptOrder | None:
+def kept_order(snapshot: Snapshot, source: Bin, rows: int) -> KeptOrder | None:
     """Return where the rows went; None if the statistics of the files contradict the rows that were written."""
     files = source.files
     counts = np.asarray(_counts(files, snapshot)) - np.asarray(deleted_rows(files))
@@ -156,7 +156,7 @@ def _counts(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     return pc.replace_with_mask(counts, unknown, pa.array(list(found), pa.int64()))
 
 
-def _as_stored(written: pa.Table, source: Bin, rewriting: Rewriting) -> pa.Table:
+def as_stored(written: pa.Table, source: Bin, rewriting: Rewriting) -> pa.Table:
     """Return new files as the log adds them, with the partition values as the sources spell them, if all agree.
 
     Timestamps without a time zone then mean for every reader what they meant before.
