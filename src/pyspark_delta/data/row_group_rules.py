@@ -1,0 +1,139 @@
+"""Which row groups may move to another file without being decoded, because re-encoding them would change nothing.
+
+A file is copied as a whole or not at all: all its row groups must be as the table would write them now, and large,
+since copying does not merge row groups, and small ones make a file slow to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyspark_delta.data.parquet_footer import INT96, TRAILER, Footer, parse_footer
+from pyspark_delta.data.parquet_schema import Meaning, meaning
+from pyspark_delta.data.writer import WriteContext, parquet_options
+from pyspark_delta.schema.arrow import schema_to_parquet
+from pyspark_delta.schema.legacy_calendar import legacy_calendar
+from pyspark_delta.schema.traversal import types_in
+from pyspark_delta.schema.types import DATE, TIMESTAMP
+
+LARGE_BYTES = 32 << 20
+LARGE_ROWS = 500_000
+
+_CODECS: Mapping[str, frozenset[int]] = {
+    "none": frozenset({0}),
+    "uncompressed": frozenset({0}),
+    "snappy": frozenset({1}),
+    "gzip": frozenset({2}),
+    "brotli": frozenset({4}),
+    "lz4": frozenset({5, 7}),  # Hadoop's form, and the one that Arrow writes
+    "zstd": frozenset({6}),
+    "lz4_raw": frozenset({7}),
+}
+_FIRST_PAGES, _SECOND_PAGES = frozenset({0, 1, 2}), frozenset({1, 2, 3})  # page types by version of Parquet
+_WRITERS: Mapping[str, tuple[int, ...]] = {  # the first versions whose statistics are right for all types
+    "parquet-mr": (1, 10, 0),
+    "parquet-cpp-arrow": (5, 0, 0),
+    "parquet-rs": (40, 0, 0),
+    "pyspark-delta": (0,),
+}
+_WRITER = re.compile(r"(?P<name>[a-z-]+)( version (?P<version>[0-9.]+))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRules:
+    """What a file must be like for its row groups to be copied.
+
+    `schema` is what its Parquet schema must mean. `codecs` are those that columns may have, None for any.
+    `second_version` is True for data pages of version 2. Columns `never_null` must have no nulls. `has_times` is True
+    if the table has dates or timestamps, which old versions of Spark write in another calendar.
+    """
+
+    schema: Meaning
+    codecs: frozenset[int] | None = None
+    second_version: bool = False
+    allows_int96: bool = True
+    never_null: frozenset[tuple[bytes, ...]] = frozenset()
+    has_times: bool = False
+    large_bytes: int = LARGE_BYTES
+    large_rows: int = LARGE_ROWS
+
+    def reason(self, footer: Footer) -> str | None:
+        """Return why the row groups of a file are not copied, None if they are."""
+        if not footer.row_groups or not self._is_large(footer):
+            return "its row groups are small"
+        if meaning(footer.schema) != self.schema:
+            return "its Parquet schema is not that of the table"
+        if not _is_known(footer.created_by) or not footer.has_orders:
+            return f"the statistics of its writer may be wrong: {footer.created_by or 'unknown'}"
+        if self.has_times and legacy_calendar(footer.key_values, {"INT64", "INT96"}) is not None:
+            return "its dates and timestamps are in the calendar of Spark 2"
+        return self._reason_in_columns(footer)
+
+    def _reason_in_columns(self, footer: Footer) -> str | None:
+        pages = _SECOND_PAGES if self.second_version else _FIRST_PAGES
+        for group in footer.row_groups:
+            for leaf, chunk in zip(footer.leaves, group.chunks, strict=True):
+                if self.codecs is not None and chunk.codec not in self.codecs:
+                    return "it is compressed with another codec"
+                if chunk.page_types is None or not chunk.page_types <= pages:
+                    return "its pages may be of another version of Parquet"
+                if leaf.type == INT96 and not self.allows_int96:
+                    return "it has timestamps of the type INT96"
+                if leaf.path in self.never_null and chunk.null_count != 0:
+                    return "some row ids of it are not in the file"
+        return None
+
+    def _is_large(self, footer: Footer) -> bool:
+        """True if the row groups are large on average: a small one at the end of a file does not matter."""
+        number = len(footer.row_groups)
+        size = sum(group.size for group in footer.row_groups)
+        return size >= number * self.large_bytes or footer.num_rows >= number * self.large_rows
+
+
+def copy_rules(
+    context: WriteContext,
+    *,
+    compression: str | None = None,
+    allows_int96: bool = True,
+    never_null: Iterable[str] = (),
+    large_bytes: int = LARGE_BYTES,
+    large_rows: int = LARGE_ROWS,
+) -> CopyRules:
+    """Return the rules for files of a context.
+
+    `compression` is the codec that the table asks for, None if it does not. `never_null` are the physical names of
+    top-level columns that must have no nulls, such as stored row ids. Sizes are bytes of a row group.
+    """
+    return CopyRules(
+        schema=meaning(template(context).schema),
+        codecs=None if compression is None else _CODECS.get(compression.lower(), frozenset()),
+        second_version=not context.format_version.startswith("1."),
+        allows_int96=allows_int96,
+        never_null=frozenset((name.encode(),) for name in never_null),
+        has_times=any(found in (DATE, TIMESTAMP) for found in types_in(context.data_schema)),
+        large_bytes=large_bytes,
+        large_rows=large_rows,
+    )
+
+
+def template(context: WriteContext) -> Footer:
+    """Return the footer of a file without rows, as this package writes it for a context."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema_to_parquet(context.data_schema), **parquet_options(context)).close()
+    data = sink.getvalue().to_pybytes()
+    begin = len(data) - TRAILER - int.from_bytes(data[-TRAILER:-4], "little")
+    return parse_footer(data[begin:-TRAILER], begin)
+
+
+def _is_known(created_by: str) -> bool:
+    found = _WRITER.match(created_by)
+    if found is None or found["name"].lower() not in _WRITERS:
+        return False
+    version = tuple(int(part) for part in (found["version"] or "0").split(".") if part)
+    return version >= _WRITERS[found["name"].lower()]
+
