@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from pyspark_delta.data.parquet_footer import (
+from pyspark_delta.parquet.footer import (
     ENCRYPTED_MAGIC,
     MAGIC,
     TRAILER,
@@ -24,14 +24,14 @@ from pyspark_delta.data.parquet_footer import (
     moved,
     parse_footer,
 )
-from pyspark_delta.data.parquet_pages import PageCheck
+from pyspark_delta.parquet.pages import PageCheck
 from pyspark_delta.data.row_group_rules import template
 from pyspark_delta.data.writer import DataFile, FileLayout, WriteContext
 from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.stats.merge import merged_stats
 from pyspark_delta.storage import ObjectStore, store_for
-from pyspark_delta.thrift import Struct, ThriftError
+from pyspark_delta.parquet.thrift import Struct, ThriftError
 
 _TAIL = 64 << 10  # bytes; most footers fit
 _MOST_FOOTER = 256 << 20

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.parquet_footer import INT96, TRAILER, Footer, parse_footer
-from pyspark_delta.data.parquet_schema import Meaning, meaning
+from pyspark_delta.parquet.footer import INT96, TRAILER, Footer, parse_footer
+from pyspark_delta.parquet.schema import Meaning, meaning
 from pyspark_delta.data.writer import WriteContext, parquet_options
 from pyspark_delta.schema.arrow import schema_to_parquet
 from pyspark_delta.schema.legacy_calendar import legacy_calendar

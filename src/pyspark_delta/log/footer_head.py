@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyspark_delta.thrift import LIST, STRUCT, ThriftError, list_header, skip
+from pyspark_delta.parquet.thrift import LIST, STRUCT, ThriftError, list_header, skip
 
 LONG = 1 << 16
 """The size in bytes from which a footer counts as long."""

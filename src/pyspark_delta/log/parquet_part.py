@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, StorageError
 from pyspark_delta.log.footer_head import first_row_group
+from pyspark_delta.parquet.bounds import check_statistics
+from pyspark_delta.parquet.footer import TRAILER
 from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.storage import FileStatus, ObjectStore
 
@@ -167,6 +169,7 @@ class ParquetPart:
         with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote, read_dictionary=list(coded)) as file:
             if self._metadata is None:
                 _check_size(file.metadata, source)
+                _check_footer(file.metadata, source)
             yield file
 
     @property
@@ -206,6 +209,13 @@ def _check_size(metadata: pq.FileMetaData, source: Any) -> None:
     size = source.seek(0, os.SEEK_END)
     if metadata.num_rows > _FREE_ROWS + _ROWS_PER_BYTE * size:
         raise ValueError(f"it declares {metadata.num_rows} rows in {size} bytes")
+
+
+def _check_footer(metadata: pq.FileMetaData, source: Any) -> None:
+    """Refuse statistics that Arrow cannot decode: it would end the process. Raises ValueError."""
+    end = source.seek(0, os.SEEK_END) - TRAILER
+    source.seek(end - metadata.serialized_size)
+    check_statistics(source.read(metadata.serialized_size))
 
 
 def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:

@@ -5,8 +5,8 @@ A footer with a wrong place of a column can look right; its bytes do not.
 
 from __future__ import annotations
 
-from pyspark_delta.data.parquet_footer import FooterError
-from pyspark_delta.thrift import I32, STRUCT, Data, EndsEarlyError, Struct, ThriftError, read_struct
+from pyspark_delta.parquet.footer import FooterError
+from pyspark_delta.parquet.thrift import I32, STRUCT, Data, EndsEarlyError, Struct, ThriftError, read_struct
 
 _DATA, _DICTIONARY, _DATA_2 = 0, 2, 3  # page types
 _HEADERS = {_DATA: 5, _DATA_2: 8}  # the field of a page header with the header of its type

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pyspark_delta._version import __version__
-from pyspark_delta.thrift import (
+from pyspark_delta.parquet.thrift import (
     BINARY,
     BYTE,
     I16,
@@ -105,7 +105,7 @@ def parse_footer(data: bytes, content_end: int) -> Footer:
     if 8 in struct:
         raise FooterError("it is encrypted")
     schema = tuple(_structs(struct, 2, "schema"))
-    leaves = _leaves(schema)
+    leaves = leaves_of(schema)
     groups = tuple(_row_group(group, leaves, content_end) for group in _structs(struct, 4, "row groups"))
     num_rows = _integer(struct, 3, "number of rows")
     if num_rows != sum(group.num_rows for group in groups):
@@ -129,7 +129,7 @@ def encode_footer(schema: Sequence[Struct], groups: Sequence[Struct], version: i
     numbered = [
         {**group, 7: Field(I16, number)} if number <= _MOST_ORDINAL else group for number, group in enumerate(groups)
     ]
-    leaves = _leaves(schema)
+    leaves = leaves_of(schema)
     in_type_order: Struct = {1: Field(STRUCT, {})}
     footer = write_struct(
         {
@@ -172,7 +172,8 @@ def moved(group: RowGroup, starts: Sequence[int]) -> Struct:
 
 
 # ---------------------------------------------------------------------------------------------------------- schema
-def _leaves(schema: Sequence[Struct]) -> tuple[Leaf, ...]:
+def leaves_of(schema: Sequence[Struct]) -> tuple[Leaf, ...]:
+    """Return the columns of a schema, in their order. Raises FooterError."""
     found: list[Leaf] = []
     remaining = [1]  # children that follow, of each open group
     path: list[tuple[bytes, bool]] = []

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from pyspark_delta.data.parquet_footer import FIXED
-from pyspark_delta.thrift import FALSE, TRUE, Elements, Struct
+from pyspark_delta.parquet.footer import FIXED
+from pyspark_delta.parquet.thrift import FALSE, TRUE, Elements, Struct
 
 Meaning: TypeAlias = tuple[Any, ...]
 
