@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         VersionNotFoundError,
     )
+    from pyspark_delta.maintenance.budget import Budget
     from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
     from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AppendOnlyTableError",
     "AttemptsExhaustedError",
+    "Budget",
     "CatalogError",
     "CatalogNameExistsError",
     "CatalogNameNotFoundError",
@@ -183,6 +185,7 @@ _HOMES = {
     "DeltaTable": "pyspark_delta.spark.api.table",
     "DeltaTableBuilder": "pyspark_delta.spark.api.builder",
     "IdentityGenerator": "pyspark_delta.spark.api.builder",
+    "Budget": "pyspark_delta.maintenance.budget",
     "Table": "pyspark_delta.table",
     "configure_spark_with_delta_pip": "pyspark_delta.spark.session.enable",
     "connect_catalog": "pyspark_delta.catalogs",

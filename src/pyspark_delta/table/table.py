@@ -28,13 +28,14 @@ from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.reading import ReadableTable
+from pyspark_delta.table.rearranging import RearrangedTable
 from pyspark_delta.table.sources import open_rows
 from pyspark_delta.table.writes import CommitInfo, Txn, WritableTable
 from pyspark_delta.table.writing import Place, provenance, write
 from pyspark_delta.write.options import parse_mode
 
 
-class Table(ReadableTable, WritableTable, MaintainedTable):
+class Table(ReadableTable, WritableTable, MaintainedTable, RearrangedTable):
     """A Delta table without Spark: it shows one version, and its changes apply to the latest one.
 
     >>> table = Table.open("/data/flights")            # doctest: +SKIP

@@ -25,6 +25,7 @@ from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.api.describe import detail_frame, history_frame
 from pyspark_delta.spark.api.maintenance import MaintainedDeltaTable
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.api.optimize_builder import RearrangedDeltaTable
 from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
 from pyspark_delta.spark.conf.arguments import check_protocol_version, check_text, check_values
 from pyspark_delta.spark.conf.sessions import session_time_zone
@@ -50,7 +51,7 @@ _Values: TypeAlias = Mapping[str, Column | str]
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-class DeltaTable(MaintainedDeltaTable, UnsupportedOperations):
+class DeltaTable(MaintainedDeltaTable, RearrangedDeltaTable, UnsupportedOperations):
     """A Delta table at a path or in a catalog. Each method opens the latest version when it is called.
 
     >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP

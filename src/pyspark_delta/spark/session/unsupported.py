@@ -23,11 +23,10 @@ _BY_NAME = {
     "read": "spark.table(name)",
     "append": 'df.write.mode("append").saveAsTable(name)',
 }
-_REWRITE = "read the table, and write it with mode('overwrite') and option('dataChange', False)"
 _INSTEAD = {
     "VACUUM": "Use {open}.vacuum(retentionHours).",
-    "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) before the write sets the number of files.",
-    "REORG": f"To rewrite the files, {_REWRITE}.",
+    "OPTIMIZE": "Use {open}.optimize().executeCompaction().",
+    "REORG": "Use {open}.reorg().purge().",
     "RESTORE": "Use {open}.restoreToVersion(version) or {open}.restoreToTimestamp(timestamp).",
     "CLONE": "Read the version to copy, and write it to the new path.",
     "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
@@ -78,10 +77,6 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
 
 class UnsupportedOperations:
     """The methods of delta-spark's DeltaTable that are not supported. Each raises InvalidOperationError."""
-
-    def optimize(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("OPTIMIZE", "DeltaTable.optimize")
 
     def clone(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""

@@ -1,0 +1,103 @@
+"""OPTIMIZE: combine small files, and rewrite files of which many rows are deleted. Rows keep their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import orjson
+
+from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
+from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
+from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
+from pyspark_delta.maintenance.rewriting.candidates import choose_files, compaction_rule
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, target_size_of
+from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
+from pyspark_delta.maintenance.rewriting.run import RunOptions
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.write_plan import FileOptions
+
+MAX_DELETED_SHARE = 0.05
+"""The share of deleted rows above which a file is rewritten."""
+
+_SMALL = 0.75  # of the target size: a file near the target rests
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizeRequest:
+    """What to optimize.
+
+    `where` selects partitions. New files have about `target_size` bytes (a number, or text such as `256MB`), by default
+    as the table property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
+    they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
+    bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
+    says how files are written.
+    """
+
+    where: str | None = None
+    target_size: int | str | None = None
+    min_size: int | str | None = None
+    max_deleted_share: float = MAX_DELETED_SHARE
+    budget: Budget = UNLIMITED
+    threads: int | None = None
+    memory: int | str = MEMORY
+    batch_size: int | str | None = None
+    time_zone: str = "UTC"
+    files: FileOptions = field(default_factory=FileOptions)
+
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
+
+    def rewriting(self, snapshot: Snapshot) -> Rewriting:
+        """Return how the files of a snapshot are read and written."""
+        threads, memory = self.threads or default_threads(), size_of(self.memory, "memory")
+        return Rewriting(snapshot, self.time_zone, threads, memory=memory, files=self.files)
+
+    def options(self) -> RunOptions:
+        """Return how the run is done."""
+        batch_size = None if self.batch_size is None else size_of(self.batch_size, "batch_size")
+        return RunOptions(budget=self.budget, batch_size=batch_size)
+
+
+def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
+    """Return what a compaction of a table would do, without writing anything.
+
+    Reads only the log. Raises InvalidPredicateError for a condition on other columns than those of the partitioning,
+    MaintenanceNotAllowedError for a table whose catalog does not allow it, and as `check_writable`.
+    """
+    check_rewritable(snapshot)
+    clustering = snapshot.clustering_columns()
+    if clustering and request.where is not None:
+        raise InvalidPredicateError(
+            f"The table is clustered by {', '.join(clustering)} and has no partitions to select by '{request.where}'. "
+            "Leave the condition out.",
+            error_class="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+            sqlstate="0A000",
+        )
+    target = target_size_of(snapshot, request.target_size)
+    min_size = int(target * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
+    rule = compaction_rule(min_size, request.max_deleted_share)
+    candidates = choose_files(snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering))
+    bins = worthwhile(pack(candidates.files, target))
+    chosen = bins.within(request.budget.size)
+    parameters = {"predicate": predicate_text(request.where), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+    return RewritePlan(
+        snapshot,
+        "OPTIMIZE",
+        parameters,
+        candidates,
+        chosen,
+        len(bins) - len(chosen),
+        request.rewriting(snapshot),
+        request.options(),
+    )
+
+
+def predicate_text(where: str | None) -> str:
+    """Return a condition as the history shows it: a list of texts as JSON."""
+    return orjson.dumps([] if where is None else [where]).decode()
+
+
+def check_threads(threads: int | None) -> None:
+    """Check a number of threads. Raises InvalidOptionError."""
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise InvalidOptionError(f"threads is a whole number from 1 on, found {threads!r}.", option="threads")

@@ -1,0 +1,162 @@
+"""A run: bins are rewritten on threads, and committed in batches while others are rewritten.
+
+Each commit is complete by itself. After an error or a cancellation, what was not committed is deleted, and the next run
+plans what is left.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import islice
+
+from pyspark_delta import progress
+from pyspark_delta.maintenance.budget import UNLIMITED, Budget
+from pyspark_delta.maintenance.rewriting.bins import Bin, Bins
+from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords, commit_bins, delete_bins
+from pyspark_delta.maintenance.rewriting.rewrite import BinWriter, Rewriting, rewrite_in_order
+from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
+from pyspark_delta.protocol.state import TableState
+
+_ONE_COMMIT = 1 << 30  # bytes; a smaller run makes one commit
+_SECONDS = 30.0  # of work in a commit
+_SHARE = 0.1  # of a run in a commit
+PHASE = "Rewrite files"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a run is done: its budget, how bins are written, and the bytes of each commit (by default, by the run)."""
+
+    budget: Budget = UNLIMITED
+    writer: BinWriter = rewrite_in_order
+    batch_size: int | None = None
+
+    def commits_of(self, size: int, bins: int) -> int:
+        """Return about how many commits a run of so many bytes makes."""
+        if self.batch_size is not None:
+            expected = -(-size // self.batch_size)
+        else:
+            expected = 1 if size < _ONE_COMMIT else round(1 / _SHARE)
+        limit = self.budget.commits
+        return max(1, min(expected, bins, expected if limit is None else limit))
+
+
+@dataclass(frozen=True)
+class Run:
+    """The bins of one run, and how they are read, written and committed; `base` is the state that is read.
+
+    `ready` are bins that need no work, such as files without rows.
+    """
+
+    rewriting: Rewriting = field(repr=False)
+    bins: Bins
+    base: TableState = field(repr=False)
+    words: CommitWords = field(repr=False)
+    ready: tuple[RewrittenBin, ...] = ()
+    options: RunOptions = RunOptions()
+
+    def execute(self) -> list[CommittedBins]:
+        """Rewrite and commit the bins. Raises as `commit_bins`, and the errors of the writer of bins."""
+        work = _Work(self)
+        try:
+            return work.run()
+        except BaseException:
+            work.abandon()
+            raise
+
+
+class _Cancelled(Exception):
+    """The run has ended."""
+
+
+class _Work:
+    """The state of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._stop = threading.Event()
+        self._rewriting = run.rewriting.for_bins(len(run.bins))
+        self._begun = time.monotonic()
+        self._pending: set[Future[RewrittenBin]] = set()
+        self._waiting = list(run.ready)  # rewritten, and not committed
+        self._waiting_since = self._begun
+        self._done: list[CommittedBins] = []
+        self._total = int(run.bins.read.sum())
+
+    def run(self) -> list[CommittedBins]:
+        """Do the work in this thread and others; commits are made in this thread."""
+        threads = self._rewriting.threads
+        step = progress.begin(PHASE, int((self._run.bins.ends - self._run.bins.starts).sum()), "files")
+        bins = self._within_time()
+        with ThreadPoolExecutor(threads, thread_name_prefix="pyspark-delta-rewrite") as pool:
+            try:
+                while True:
+                    for one in islice(bins, threads + 1 - len(self._pending)):
+                        self._pending.add(pool.submit(self._rewrite, one))
+                    if not self._pending:
+                        break
+                    for rewritten in self._finished():
+                        step.add(rewritten.source.files.num_rows)
+                    if self._is_due():
+                        self._commit()
+            except BaseException:
+                self._stop.set()
+                raise
+        if self._waiting:
+            self._commit()
+        return self._done
+
+    def abandon(self) -> None:
+        """Stop the threads, and delete what was not committed."""
+        self._stop.set()
+        wait(self._pending)
+        finished = (future.result() for future in self._pending if not future.cancelled() and not future.exception())
+        delete_bins(self._run.base, [*self._waiting, *finished])
+
+    def _within_time(self) -> Iterator[Bin]:
+        limit = self._run.options.budget.seconds
+        for one in self._run.bins:
+            if limit is not None and time.monotonic() - self._begun >= limit:
+                return
+            yield one
+
+    def _rewrite(self, source: Bin) -> RewrittenBin:
+        return self._run.options.writer(self._rewriting, source, self._check)
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise _Cancelled
+
+    def _finished(self) -> list[RewrittenBin]:
+        """Wait for bins to be rewritten, and return them."""
+        done, self._pending = wait(self._pending, return_when=FIRST_COMPLETED)
+        failed = [future for future in done if future.exception() is not None]
+        found = [future.result() for future in done if future.exception() is None]
+        self._waiting += found
+        for future in failed:
+            future.result()  # raises
+        return found
+
+    def _is_due(self) -> bool:
+        """True if the bins that wait are enough for a commit."""
+        options = self._run.options
+        if not self._waiting:
+            return False
+        if options.budget.commits is not None and len(self._done) + 1 >= options.budget.commits:
+            return False
+        size = sum(int(self._run.bins.read[one.source.number]) for one in self._waiting if one.source.number >= 0)
+        if options.batch_size is not None:
+            return size >= options.batch_size
+        if self._total < _ONE_COMMIT:
+            return False
+        return size >= self._total * _SHARE or time.monotonic() - self._waiting_since >= _SECONDS
+
+    def _commit(self) -> None:
+        bins, self._waiting = self._waiting, []
+        with progress.quietly():
+            self._done.append(commit_bins(self._run.base, bins, self._run.words))
+        self._waiting_since = time.monotonic()
