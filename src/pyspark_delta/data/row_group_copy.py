@@ -95,12 +95,12 @@ class AssembledFile(DataFile):
         super().__init__(context, layout, partition, part, number)
         self._places: _Places | None = None
         self._groups: list[Struct | _Encoded] = []
-        self._copied_stats: list[str] = []
+        self._copied: list[CopySource] = []
 
     def copy(self, source: CopySource) -> None:
         """Add all rows of a file, after those that were added before.
 
-        Raises DataFileError if its pages are not where its footer says, and StorageError; the file must be discarded
+        All sources of a file must have schemas of the same meaning. Raises DataFileError if its pages are not where its footer says, and StorageError; the file must be discarded
         then.
         """
         if self._gathered:
@@ -113,7 +113,7 @@ class AssembledFile(DataFile):
                 self._groups.append(moved(group, self._copy_group(sink, source.location, group)))
         except FooterError as error:
             raise _damaged(source.location, error) from None
-        self._copied_stats.append(source.stats)
+        self._copied.append(source)
         self.num_records += source.footer.num_rows
 
     def flush(self) -> None:
@@ -132,8 +132,9 @@ class AssembledFile(DataFile):
                 self._writer.close()
             encoded = iter(parse_footer(bytes(kept[:-TRAILER]), content_end).row_groups)
         groups = [group.placed(next(encoded)) if isinstance(group, _Encoded) else group for group in self._groups]
-        schema = template(self._context)
-        sink.write(encode_footer(schema.schema, groups, schema.version))
+        usual = template(self._context)
+        schema = self._copied[0].footer.schema if self._writer is None and self._copied else usual.schema
+        sink.write(encode_footer(schema, groups, usual.version))
 
     def discard(self) -> None:
         if self._places is not None and self._writer is not None:
@@ -163,7 +164,7 @@ class AssembledFile(DataFile):
         return [starts[chunk.start] for chunk in group.chunks]
 
     def _stats(self) -> str:
-        texts = [*self._copied_stats, *([super()._stats()] if self._writer is not None else ())]
+        texts = [*(source.stats for source in self._copied), *([super()._stats()] if self._writer is not None else ())]
         if len(texts) == 1:
             return texts[0]
         found = merged_stats(texts, self._context.stats_columns, string_prefix=self._context.string_prefix)

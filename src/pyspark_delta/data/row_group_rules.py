@@ -13,16 +13,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyspark_delta.parquet.footer import INT96, TRAILER, Footer, parse_footer
-from pyspark_delta.parquet.schema import Meaning, meaning
+from pyspark_delta.parquet.footer import TRAILER, Footer, parse_footer
+from pyspark_delta.parquet.schema import Meaning, meaning, with_int96
 from pyspark_delta.data.writer import WriteContext, parquet_options
 from pyspark_delta.schema.arrow import schema_to_parquet
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
 from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import DATE, TIMESTAMP
 
-LARGE_BYTES = 32 << 20
-LARGE_ROWS = 500_000
+LARGE_BYTES, LARGE_ROWS = 32 << 20, 500_000
 
 _CODECS: Mapping[str, frozenset[int]] = {
     "none": frozenset({0}),
@@ -45,10 +44,25 @@ _WRITER = re.compile(r"(?P<name>[a-z-]+)( version (?P<version>[0-9.]+))?", re.IG
 
 
 @dataclass(frozen=True, slots=True)
+class LargeRowGroups:
+    """From which average bytes or rows on the row groups of a file are copied."""
+
+    size: int = LARGE_BYTES
+    rows: int = LARGE_ROWS
+
+    def holds(self, groups: int, size: int, rows: int) -> bool:
+        """Return True if so many row groups of so many bytes and rows are large on average.
+
+        A small row group at the end of a file does not matter.
+        """
+        return groups > 0 and (size >= groups * self.size or rows >= groups * self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class CopyRules:
     """What a file must be like for its row groups to be copied.
 
-    `schema` is what its Parquet schema must mean. `codecs` are those that columns may have, None for any.
+    `schema` is what its Parquet schema must mean; instants may be INT96 with `allows_int96`. `codecs` are those that columns may have, None for any.
     `second_version` is True for data pages of version 2. Columns `never_null` must have no nulls. `has_times` is True
     if the table has dates or timestamps, which old versions of Spark write in another calendar.
     """
@@ -56,17 +70,17 @@ class CopyRules:
     schema: Meaning
     codecs: frozenset[int] | None = None
     second_version: bool = False
-    allows_int96: bool = True
+    allows_int96: bool = False
     never_null: frozenset[tuple[bytes, ...]] = frozenset()
     has_times: bool = False
-    large_bytes: int = LARGE_BYTES
-    large_rows: int = LARGE_ROWS
+    large: LargeRowGroups = LargeRowGroups()
 
     def reason(self, footer: Footer) -> str | None:
         """Return why the row groups of a file are not copied, None if they are."""
-        if not footer.row_groups or not self._is_large(footer):
+        size = sum(group.size for group in footer.row_groups)
+        if not self.large.holds(len(footer.row_groups), size, footer.num_rows):
             return "its row groups are small"
-        if meaning(footer.schema) != self.schema:
+        if not self._is_schema(meaning(footer.schema)):
             return "its Parquet schema is not that of the table"
         if not _is_known(footer.created_by) or not footer.has_orders:
             return f"the statistics of its writer may be wrong: {footer.created_by or 'unknown'}"
@@ -82,32 +96,26 @@ class CopyRules:
                     return "it is compressed with another codec"
                 if chunk.page_types is None or not chunk.page_types <= pages:
                     return "its pages may be of another version of Parquet"
-                if leaf.type == INT96 and not self.allows_int96:
-                    return "it has timestamps of the type INT96"
                 if leaf.path in self.never_null and chunk.null_count != 0:
                     return "some row ids of it are not in the file"
         return None
 
-    def _is_large(self, footer: Footer) -> bool:
-        """True if the row groups are large on average: a small one at the end of a file does not matter."""
-        number = len(footer.row_groups)
-        size = sum(group.size for group in footer.row_groups)
-        return size >= number * self.large_bytes or footer.num_rows >= number * self.large_rows
+    def _is_schema(self, found: Meaning) -> bool:
+        return found == self.schema or (self.allows_int96 and found == with_int96(self.schema))
 
 
 def copy_rules(
     context: WriteContext,
     *,
     compression: str | None = None,
-    allows_int96: bool = True,
+    allows_int96: bool = False,
     never_null: Iterable[str] = (),
-    large_bytes: int = LARGE_BYTES,
-    large_rows: int = LARGE_ROWS,
+    large: LargeRowGroups = LargeRowGroups(),
 ) -> CopyRules:
     """Return the rules for files of a context.
 
     `compression` is the codec that the table asks for, None if it does not. `never_null` are the physical names of
-    top-level columns that must have no nulls, such as stored row ids. Sizes are bytes of a row group.
+    top-level columns that must have no nulls, such as stored row ids.
     """
     return CopyRules(
         schema=meaning(template(context).schema),
@@ -116,8 +124,7 @@ def copy_rules(
         allows_int96=allows_int96,
         never_null=frozenset((name.encode(),) for name in never_null),
         has_times=any(found in (DATE, TIMESTAMP) for found in types_in(context.data_schema)),
-        large_bytes=large_bytes,
-        large_rows=large_rows,
+        large=large,
     )
 
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from pyspark_delta.data.row_group_rules import LargeRowGroups
 from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
 from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
 from pyspark_delta.maintenance.rewriting.candidates import choose_files, compaction_rule
+from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, target_size_of
-from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
+from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads, rewrite_in_order
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -30,7 +32,7 @@ class OptimizeRequest:
     as the table property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
     they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
     bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
-    says how files are written.
+    says how files are written. Large row groups are copied without being decoded, unless `copying` is None.
     """
 
     where: str | None = None
@@ -43,6 +45,7 @@ class OptimizeRequest:
     batch_size: int | str | None = None
     time_zone: str = "UTC"
     files: FileOptions = field(default_factory=FileOptions)
+    copying: LargeRowGroups | None = LargeRowGroups()
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -55,7 +58,8 @@ class OptimizeRequest:
     def options(self) -> RunOptions:
         """Return how the run is done."""
         batch_size = None if self.batch_size is None else size_of(self.batch_size, "batch_size")
-        return RunOptions(budget=self.budget, batch_size=batch_size)
+        writer = rewrite_in_order if self.copying is None else RowGroupCopying(self.copying)
+        return RunOptions(budget=self.budget, writer=writer, batch_size=batch_size)
 
 
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
@@ -76,7 +80,9 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
     target = target_size_of(snapshot, request.target_size)
     min_size = int(target * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
     rule = compaction_rule(min_size, request.max_deleted_share)
-    candidates = choose_files(snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering))
+    candidates = choose_files(
+        snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering), large=request.copying
+    )
     bins = worthwhile(pack(candidates.files, target))
     chosen = bins.within(request.budget.size)
     parameters = {"predicate": predicate_text(request.where), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}

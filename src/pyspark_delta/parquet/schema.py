@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from pyspark_delta.parquet.footer import FIXED
+from pyspark_delta.parquet.footer import FIXED, INT96
 from pyspark_delta.parquet.thrift import FALSE, TRUE, Elements, Struct
 
 Meaning: TypeAlias = tuple[Any, ...]
@@ -31,6 +31,7 @@ _BY_CONVERTED: dict[int, Meaning | None] = {
     19: ((12, _EMPTY),),  # JSON
     20: ((13, _EMPTY),),  # BSON
 }
+_MICROSECONDS = _BY_CONVERTED[10]
 _PLAIN = {1: _BY_CONVERTED[17], 2: _BY_CONVERTED[18]}  # what 32-bit and 64-bit integers mean without an annotation
 
 
@@ -38,6 +39,19 @@ def meaning(schema: Sequence[Struct]) -> Meaning:
     """Return what the elements of a schema mean. Equal schemas have equal meanings; the name of the root has none."""
     root, *elements = schema
     return (_value(root, 5), *map(_element, elements))
+
+
+def with_int96(known: Meaning) -> Meaning:
+    """Return the meaning of the same schema with instants in the type INT96, as Spark writes them by default."""
+    root, *elements = known
+    return (root, *map(_as_int96, elements))
+
+
+def _as_int96(element: Meaning) -> Meaning:
+    name, physical, _, repetition, children, annotation, number = element
+    if physical != 2 or annotation != _MICROSECONDS:
+        return element
+    return (name, INT96, None, repetition, children, None, number)
 
 
 def _element(element: Struct) -> Meaning:
