@@ -32,7 +32,7 @@ TRAILER = 8  # bytes: the length of the footer, and the magic number
 ENCRYPTED_MAGIC = b"PARE"
 
 INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = 3, 4, 5, 6, 7  # types
-_WIDTHS = {0: 1, 1: 4, 2: 8, INT96: 12, FLOAT: 4, DOUBLE: 8}  # bytes of a bound of a type
+WIDTHS = {0: 1, 1: 4, 2: 8, INT96: 12, FLOAT: 4, DOUBLE: 8}  # bytes of a bound of a type
 _REPEATED = 2
 _BOUNDS = (1, 2, 5, 6)  # fields of Statistics: max, min, max_value, min_value
 _EXACTNESS = (7, 8)
@@ -194,8 +194,8 @@ def leaves_of(schema: Sequence[Struct]) -> tuple[Leaf, ...]:
             remaining.append(children)
             continue
         kind = _integer(element, 1, "type")
-        width = _integer(element, 2, "length of a type") if kind == FIXED else _WIDTHS.get(kind)
-        if kind not in _WIDTHS and kind not in (BYTE_ARRAY, FIXED):
+        width = _integer(element, 2, "length of a type") if kind == FIXED else WIDTHS.get(kind)
+        if kind not in WIDTHS and kind not in (BYTE_ARRAY, FIXED):
             raise FooterError(f"it has a column of the unknown type {kind}")
         names = tuple(name for name, _ in path[1:])
         found.append(Leaf(names, kind, width, any(repeats for _, repeats in path[1:])))

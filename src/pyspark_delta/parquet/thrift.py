@@ -6,7 +6,6 @@ Parquet stay as they are. Data from files may be damaged: every function raises 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
@@ -48,7 +47,6 @@ Struct: TypeAlias = dict[int, Field]
 """The fields of a struct by number."""
 
 Data: TypeAlias = bytes | memoryview
-Visitors: TypeAlias = Mapping[int, Callable[[int, int], int]]
 
 
 def read_struct(data: Data, position: int = 0) -> tuple[Struct, int]:
@@ -76,29 +74,6 @@ def skip(data: Data, position: int, kind: int) -> int:
     if end > len(data):
         raise _ends_early()
     return end
-
-
-def visit(data: Data, position: int, visitors: Visitors) -> int:
-    """Return the position after the struct at a position. Fields with a visitor are left to it.
-
-    A visitor gets the kind of the field and the position of its value, and returns the position after it.
-    """
-    number = 0
-    try:
-        while header := data[position]:
-            position += 1
-            if header >> 4:
-                number += header >> 4
-            else:
-                number, position = _signed(data, position)
-            kind, visitor = header & 15, visitors.get(number)
-            if visitor is not None:
-                position = visitor(kind, position)
-            elif kind > FALSE:
-                position = _after(data, position, kind, 0)
-    except IndexError:
-        raise _ends_early() from None
-    return position + 1
 
 
 def list_header(data: Data, position: int) -> tuple[int, int, int]:

@@ -22,7 +22,7 @@ from deltalake import write_deltalake
 from tests.lengths import length
 
 from pyspark_delta.data.row_group_copy import AssembledFile, CopySource, read_footer
-from pyspark_delta.data.row_group_rules import CopyRules, copy_rules
+from pyspark_delta.data.row_group_rules import CopyRules, LargeRowGroups, copy_rules
 from pyspark_delta.data.writer import FileLayout, WriteContext
 from pyspark_delta.errors import DataFileError, DeltaError
 from pyspark_delta.parquet import pages
@@ -57,6 +57,10 @@ def rows(start: int, number: int) -> list[dict[str, Any]]:
         }
         for i in range(start, start + number)
     ]
+
+
+def rules_of(context: WriteContext, rows: int = 1, **asked: Any) -> CopyRules:
+    return copy_rules(context, large=LargeRowGroups(1 << 60, rows), **asked)
 
 
 def make(path: Path, *parts: list[dict[str, Any]], columns: str = COLUMNS, **properties: str) -> Table:
@@ -128,7 +132,7 @@ def test_copied_row_groups_are_read_by_every_engine(tmp_path: Path, mapping: str
     file = replaced(table, one, encoded, two)
     footer = read_footer(str(file), file.stat().st_size, None)
     assert [group.num_rows for group in footer.row_groups] == [2000, 3, 700]
-    assert copy_rules(context_of(table), large_rows=1).reason(footer) is None
+    assert rules_of(context_of(table)).reason(footer) is None
     found = Table.open(path)
     assert by_id(found.scan().to_arrow()) == by_id(expected)
     assert found.scan(where="id between 5100 and 5200").to_arrow().num_rows == 101
@@ -155,7 +159,7 @@ def test_row_groups_of_other_writers_are_copied(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), data.slice(0, 50), mode="append")
     table = Table.open(tmp_path)
     context, found = context_of(table), sources(table)
-    assert {copy_rules(context, large_rows=1).reason(one.footer) for one in found} == {None}
+    assert {rules_of(context).reason(one.footer) for one in found} == {None}
     large = max(found, key=lambda one: one.footer.num_rows)
     file = replaced(table, large, data.slice(0, 50))
     assert pq.read_table(file).equals(pa.concat_tables([data, data.slice(0, 50)]).combine_chunks())
@@ -206,7 +210,7 @@ REFUSED: dict[str, tuple[pa.Table, dict[str, Any], dict[str, Any], str]] = {
     "unit": (DATA.set_column(1, "t", DATA["t"].cast(pa.timestamp("ms", "UTC"))), {}, {}, "schema"),
     "ids": (DATA.cast(field_ids(PLAIN)), {}, {}, "schema"),
     "required": (DATA.slice(0, 2).cast(pa.schema([PLAIN.field(0).with_nullable(False), PLAIN.field(1)])), {}, {}, "schema"),
-    "small": (DATA, {}, {"large_rows": 4}, "small"),
+    "small": (DATA, {}, {"rows": 4}, "small"),
     "nulls": (DATA, {}, {"never_null": ["id"]}, "row ids"),
 }
 
@@ -221,16 +225,15 @@ def test_what_encoding_would_change_is_refused(tmp_path: Path, case: str) -> Non
     context = context_of(Table.create(tmp_path / "t", PLAIN_CONTEXT))
     pq.write_table(DATA, tmp_path / "usual", **USUAL)
     pq.write_table(table, tmp_path / "unusual", **{**USUAL, **options})
-    asked = {"large_rows": 1, **asked}
     if case not in ("small", "nulls"):
-        assert copy_rules(context, **asked).reason(footer_of(tmp_path / "usual")) is None
-    assert reason in (copy_rules(context, **asked).reason(footer_of(tmp_path / "unusual")) or "")
+        assert rules_of(context, **asked).reason(footer_of(tmp_path / "usual")) is None
+    assert reason in (rules_of(context, **asked).reason(footer_of(tmp_path / "unusual")) or "")
 
 
 def rules_and_footer(tmp_path: Path) -> tuple[CopyRules, Any]:
     context = context_of(Table.create(tmp_path / "t", PLAIN_CONTEXT))
     pq.write_table(DATA, tmp_path / "usual", **USUAL)
-    return copy_rules(context, large_rows=1), footer_of(tmp_path / "usual")
+    return rules_of(context), footer_of(tmp_path / "usual")
 
 
 @pytest.mark.parametrize(
@@ -260,12 +263,24 @@ def test_other_calendars_and_orders_are_refused(tmp_path: Path) -> None:
     assert "statistics" in (rules.reason(replace(footer, has_orders=False)) or "")
 
 
+def test_int96_is_copied_where_the_table_may_have_it(tmp_path: Path) -> None:
+    """As Spark writes instants by default; such files go together, not with encoded rows."""
+    table = make(tmp_path / "t", columns=PLAIN_CONTEXT)
+    context = context_of(table)
+    pq.write_table(DATA, tmp_path / "x", **USUAL, use_deprecated_int96_timestamps=True)
+    footer = footer_of(tmp_path / "x")
+    assert rules_of(context, allows_int96=True).reason(footer) is None
+    file = replaced(table, *[CopySource(str(tmp_path / "x"), footer, '{"numRecords":3}')] * 2)
+    assert Table.open(tmp_path / "t").scan().to_arrow().to_pylist() == DATA.to_pylist() * 2
+    assert pq.ParquetFile(file).schema.column(1).physical_type == "INT96"
+
+
 def test_a_small_row_group_at_the_end_does_not_matter(tmp_path: Path) -> None:
     data = pa.table({"id": pa.array(range(1001)), "t": pa.nulls(1001, PLAIN.field(1).type)})
     context = context_of(Table.create(tmp_path / "t", PLAIN_CONTEXT))
     for size, is_copied in ((1000, True), (10, False)):
         pq.write_table(data, tmp_path / "x", row_group_size=size, **USUAL)
-        assert (copy_rules(context, large_rows=500).reason(footer_of(tmp_path / "x")) is None) is is_copied
+        assert (rules_of(context, 500).reason(footer_of(tmp_path / "x")) is None) is is_copied
 
 
 # ---------------------------------------------------------------------------------------------------------- damage
@@ -301,7 +316,7 @@ def test_damaged_footers_are_an_error_and_never_a_wrong_file(tmp_path: Path) -> 
     """A footer that still makes sense is copied; then the rows are those that were there, or cannot be read."""
     table, source, whole = small_file(tmp_path)
     context, rng = context_of(table), random.Random(1)
-    rules = copy_rules(context, compression="zstd", large_rows=1)
+    rules = rules_of(context, compression="zstd")
     expected = by_id(pq.read_table(source.location))
     begin = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     path, refused, copied = tmp_path / "damaged", 0, 0
