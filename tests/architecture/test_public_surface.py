@@ -15,9 +15,12 @@ import pytest
 
 import pyspark_delta
 from pyspark_delta.maintenance.restore import RestorePlan
+from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.api.optimize_builder import DeltaOptimizeBuilder, DeltaReorgBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.table import ChangeResult, Changes, Scan, TableAlter, TableMerge
@@ -33,16 +36,20 @@ RETURNED = (
     ChangeResult,
     Changes,
     DeltaMergeBuilder,
+    DeltaOptimizeBuilder,
+    DeltaReorgBuilder,
     DeltaTableAlter,
     DeltaTransaction,
     RestorePlan,
+    RewritePlan,
+    RewriteResult,
     Scan,
     TableAlter,
     TableMerge,
     VacuumPlan,
     VacuumResult,
 )
-CONSTRUCTED = (pyspark_delta.IdentityGenerator,)  # the others are made by class methods and functions
+CONSTRUCTED = (pyspark_delta.Budget, pyspark_delta.IdentityGenerator)  # class methods make the others
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -73,6 +73,35 @@ class Optimize:
         assert rows(table) == [row for row in expected if row[0] >= 4]
         assert table.reorg().plan().is_nothing
 
+    def test_spark_rewrites_what_is_too_large_for_this_process(
+        self, session: SparkSession, table: DeltaTable, tmp_path: Path
+    ) -> None:
+        expected = rows(table)
+        session.conf.set("spark.pyspark_delta.costModel", '{"driver_local_bytes": 0}')
+        try:
+            assert table.optimize().plan().facts()["engine"] == "Arrow in tasks"
+            (row,) = table.optimize().executeCompaction().collect()
+        finally:
+            session.conf.unset("spark.pyspark_delta.costModel")
+        assert (row.metrics.numFilesAdded, row.metrics.numFilesRemoved) == (2, 6)
+        assert rows(table) == expected
+
+    def test_a_commit_is_compacted_if_the_session_says_so(self, session: SparkSession, table: DeltaTable) -> None:
+        expected = rows(table)
+        session.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
+        session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "4")
+        try:
+            table.delete("id = 0")  # the vector is on a file that was there
+            frame = session.range(100, 101).selectExpr("id", "1 as p")
+            frame.write.format("delta").mode("append").save(table.detail().collect()[0].location)
+        finally:
+            session.conf.unset("spark.databricks.delta.autoCompact.enabled")
+            session.conf.unset("spark.databricks.delta.autoCompact.minNumFiles")
+        commit = table.history(1).collect()[0]
+        assert (commit.operation, commit.operationParameters["auto"]) == ("OPTIMIZE", "true")
+        assert commit.operationMetrics["numRemovedFiles"] == "4"
+        assert rows(table) == sorted([*(row for row in expected if row[0]), (100, 1)])
+
 
 class TestClassic(Optimize):
     @pytest.fixture

@@ -83,8 +83,7 @@ class Reconciler(Interface):
     def reconcile(self, draft: CommitDraft, winner: Any, configuration: TableConfiguration) -> CommitDraft | None:
         """Return the draft that does the same after a winning commit (`transaction.winner`), itself if nothing changes.
 
-        `configuration` is that of the table after the winner. None if the draft cannot be adapted: then its files are
-        checked as those of other drafts.
+        `configuration` is that of the table after the winner. None if the draft cannot be adapted, which is a conflict.
         """
 
 

@@ -69,6 +69,9 @@ class ConflictCheck:
             if adapted is not None:
                 return self if adapted is self.draft else replace(self, draft=adapted)
         self.check_files(winner, before)
+        if self.draft.reconciler is not None:
+            what = f"this {self._name} cannot follow {winner}"
+            self._raise(ConcurrentDeleteReadError, winner, what, self.remedy)
         return self
 
     def check_files(self, winner: Winner, before: TableConfiguration) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +22,7 @@ from tests.table_kinds import KINDS, changed
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.data.reader import read_plan
+from pyspark_delta.engines.tasks import ItemTask, raise_failure
 from pyspark_delta.errors import (
     DataFileError,
     InvalidOptionError,
@@ -29,7 +33,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.maintenance.budget import Budget
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.bins import worthwhile
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
 from pyspark_delta.scan.planner import has_row_tracking, plan_scan
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.transaction import Transaction
@@ -127,7 +131,7 @@ def test_the_property_and_the_size_of_the_table_give_the_target(tmp_path: Path) 
     table = make(tmp_path, **{"delta.targetFileSize": "64mb"})
     assert table.optimize(plan=True).bins.target_size == 64 << 20
     assert table.optimize(target_size="1GB", plan=True).bins.target_size == 1 << 30
-    table.alter().unset_properties(["delta.targetFileSize"])
+    table.alter().unset_properties("delta.targetFileSize")
     assert table.optimize(plan=True).bins.target_size == 128 << 20
     with pytest.raises(InvalidOptionError, match="target_size is a number of bytes"):
         table.optimize(target_size="much")
@@ -373,3 +377,47 @@ def test_a_plan_of_many_files_has_no_object_for_each(tmp_path: Path) -> None:
     assert "OPTIMIZE plan" in plan._repr_html_()
     first = plan.bins.bin(0).files["path"].to_pylist()
     assert first == sorted(first)
+
+
+# ----------------------------------------------------------------------------------------------------- tasks
+class PickledTasks:
+    """Tasks outside of this process: what they get and return is pickled."""
+
+    def __init__(self) -> None:
+        self.jobs: list[int] = []
+
+    def cores(self) -> int:
+        return 1
+
+    def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
+        given = pickle.loads(pickle.dumps(list(items)))
+        self.jobs.append(len(given))
+        rows = [batch for number, item in enumerate(given) for batch in task(number, item)]
+        found = pa.Table.from_batches(rows, result)
+        raise_failure(found)
+        return found
+
+
+def test_tasks_write_the_same_files_as_threads(tmp_path: Path) -> None:
+    properties = {"delta.enableRowTracking": "true", **VECTORS}
+    table = Table.create(tmp_path / "a", "id BIGINT, p INT", partition_by=["p"], properties=properties)
+    for number in range(3):
+        table.append({"id": list(range(number * 12, number * 12 + 12)), "p": [i % 6 for i in range(12)]})
+    table.delete("id % 7 = 0")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    before, tasks = content(table), PickledTasks()
+    plan = plan_optimize(table.snapshot, OptimizeRequest(batch_size=1))
+    assert plan.facts()["engine"] == "Arrow in the driver"
+    result = in_tasks(plan, tasks).execute()
+    assert (tasks.jobs, len(result.versions), result.bins) == ([4, 2], 2, 6)
+    assert content(table) == before
+    other = Table.open(tmp_path / "b")
+    assert other.optimize().metrics == result.metrics
+    commits = [one.history(1)[0]["operationMetrics"] for one in (table.refresh(), other)]
+    assert commits[0].keys() == commits[1].keys()
+    table.append({"id": [99], "p": [0]})
+    live = table.snapshot.files(("path",))["path"].to_pylist()
+    for path in live:
+        (tmp_path / "a" / path).write_bytes(b"no Parquet")
+    with pytest.raises(DataFileError):
+        in_tasks(plan_optimize(table.snapshot, OptimizeRequest()), tasks).execute()

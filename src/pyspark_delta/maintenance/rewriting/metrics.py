@@ -14,7 +14,7 @@ from pyspark_delta.display import html_facts
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileSizes:
     """The sizes, in bytes, of some files."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +67,7 @@ class RowOrigins:
     `load` reads both arrays, which may be in a temporary file; it is called only after a conflict.
     """
 
-    load: Any  # Callable[[], tuple[Positions, Positions]]
+    load: Callable[[], tuple[Positions, Positions]]
 
     def places(self, source: int, rows: BitMap64) -> Positions:
         """Return the places of some rows of a source, by a search in the origins of all rows."""

@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+import pyarrow.compute as pc
+
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.display import counted, html_facts
+from pyspark_delta.engines.contract import DRIVER, NONE, TASKS
+from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.maintenance.budget import size_of
 from pyspark_delta.maintenance.rewriting.bins import Bins
-from pyspark_delta.maintenance.rewriting.candidates import GROUP, Candidates
+from pyspark_delta.maintenance.rewriting.candidates import GROUP, STATS, Candidates
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords
 from pyspark_delta.maintenance.rewriting.metrics import (
     FileSizes,
@@ -21,7 +26,7 @@ from pyspark_delta.maintenance.rewriting.metrics import (
     commit_metrics,
     deleted_rows_removed,
 )
-from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, without_rows
+from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewrite_in_order, without_rows
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.maintenance.rewriting.run import Run, RunOptions
 from pyspark_delta.protocol.draft import Operation
@@ -32,6 +37,7 @@ from pyspark_delta.transaction.base import state_of
 
 _MIB, _GIB = 1 << 20, 1 << 30
 _BYTES_A_SECOND = 48 * _MIB  # decoded and encoded again by one core
+_COPIED_A_SECOND = 400 * _MIB  # without being decoded
 _FILES_A_SECOND = 900  # opened and decoded by one core
 
 Parameters = Mapping[str, str | bool | int | None]
@@ -73,6 +79,16 @@ class RewritePlan:
         """The bytes of the files that are rewritten."""
         return int(self.bins.read.sum())
 
+    @cached_property
+    def bytes_copied(self) -> int:
+        """The bytes of files with large row groups, which are copied unless encoding would change something."""
+        files = self.bins.files
+        if STATS not in files.column_names:
+            return 0
+        sizes = pc.if_else(pc.is_valid(files[STATS]), files["size"], 0).to_numpy()
+        total = np.concatenate([[0], np.cumsum(sizes)])
+        return int((total[self.bins.ends] - total[self.bins.starts]).sum())
+
     @property
     def bytes_written(self) -> int:
         """About how many bytes are written."""
@@ -86,7 +102,8 @@ class RewritePlan:
     @property
     def seconds(self) -> float:
         """About how long it takes."""
-        work = self.bytes_read / _BYTES_A_SECOND + self.files_removed / _FILES_A_SECOND
+        work = (self.bytes_read - self.bytes_copied) / _BYTES_A_SECOND + self.files_removed / _FILES_A_SECOND
+        work += self.bytes_copied / _COPIED_A_SECOND
         return work / self.rewriting.threads
 
     def facts(self) -> dict[str, object]:
@@ -99,6 +116,7 @@ class RewritePlan:
             "files_without_rows": self.candidates.empty.num_rows,
             "files_added": self.files_added,
             "bytes_read": self.bytes_read,
+            "bytes_copied": self.bytes_copied,
             "bytes_written": self.bytes_written,
             "target_size": self.bins.target_size,
             "bins": len(self.bins),
@@ -106,7 +124,13 @@ class RewritePlan:
             "commits": self.commits,
             "seconds": round(self.seconds, 1),
             "memory": self.rewriting.memory if len(self.bins) else 0,
+            "engine": self.engine,
         }
+
+    @property
+    def engine(self) -> str:
+        """What rewrites the files: this process, or tasks outside of it."""
+        return NONE if not len(self.bins) else DRIVER if self.options.tasks is None else TASKS
 
     @property
     def commits(self) -> int:
@@ -133,7 +157,7 @@ class RewritePlan:
         return replace(self._result(commits), started=started, ended=_now())
 
     def _describe(self, bins: Sequence[RewrittenBin]) -> Operation:
-        return Operation(self.operation, self.parameters, commit_metrics(bins))
+        return Operation(self.operation, self.parameters, commit_metrics(bins), self.engine)
 
     def _result(self, commits: Sequence[CommittedBins]) -> RewriteResult:
         done = [one for commit in commits for one in commit.bins]
@@ -179,6 +203,16 @@ class RewritePlan:
         if self.bins_left:
             lines.append(f"  {counted(self.bins_left, 'bin')} are left for the next run")
         return "\n".join(lines)
+
+
+def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
+    """Return a plan whose files are rewritten in tasks outside of this process; itself if a writer here is needed.
+
+    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process.
+    """
+    if plan.options.writer is not rewrite_in_order:
+        return plan
+    return replace(plan, options=replace(plan.options, tasks=tasks))
 
 
 def check_rewritable(snapshot: Snapshot) -> None:

@@ -26,6 +26,7 @@ from pyspark_delta.protocol.state import TableState
 from pyspark_delta.transaction.overlap import PathSet
 from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 from pyspark_delta.transaction.winner import Winner
+from pyspark_delta.write.written import has_row_ids
 
 _LEAST_SHARE = 0.5  # of the rows of a bin that stay; below, the next run makes better files
 
@@ -59,6 +60,9 @@ class Rearrangement:
 
     def reconcile(self, draft: CommitDraft, winner: Winner, configuration: TableConfiguration) -> CommitDraft | None:
         """Return the draft after what the winning commit did to its files; None if no bin is left."""
+        assert self.base.configuration is not None
+        if has_row_ids(configuration) and not has_row_ids(self.base.configuration):
+            return None  # the rows were written without their ids
         changes = _Changes.of(winner, draft.removes, self.base.location)
         is_reclustered = any(domain.domain == CLUSTERING for domain in winner.domains)
         if changes is None and not is_reclustered:

@@ -117,7 +117,12 @@ def rewrite_in_order(rewriting: Rewriting, source: Bin, check: Callable[[], None
     Raises DataFileError, StorageError, and what `check` raises; then the files do not exist.
     """
     context = rewriting.write_context(source)
-    written = written_files(write_all(context, rewriting.batches(source, check), source.number))
+    written = write_all(context, rewriting.batches(source, check), source.number)
+    return rewritten_bin(rewriting, source, written_files(written))
+
+
+def rewritten_bin(rewriting: Rewriting, source: Bin, written: pa.Table) -> RewrittenBin:
+    """Return a bin whose rows were written in order; `written` has the columns of `data.writer.WRITTEN_SCHEMA`."""
     new_files = labelled(as_added(written, source, rewriting.snapshot.partition_names), source)
     rows = written["num_records"].to_numpy()
     return RewrittenBin.of(source, new_files, rows, _kept_order(rewriting.snapshot, source, int(rows.sum())))

@@ -11,29 +11,36 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 from pyspark_delta import progress
+from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.rewriting.bins import Bin, Bins
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords, commit_bins, delete_bins
 from pyspark_delta.maintenance.rewriting.rewrite import BinWriter, Rewriting, rewrite_in_order
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
+from pyspark_delta.maintenance.rewriting.tasks import rewrite_in_tasks
 from pyspark_delta.protocol.state import TableState
 
 _ONE_COMMIT = 1 << 30  # bytes; a smaller run makes one commit
 _SECONDS = 30.0  # of work in a commit
 _SHARE = 0.1  # of a run in a commit
+_BINS_A_CORE = 4  # of a job at least, so that cores seldom wait for the end of a job
 PHASE = "Rewrite files"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run is done: its budget, how bins are written, and the bytes of each commit (by default, by the run)."""
+    """How a run is done: its budget, how bins are written, and the bytes of each commit (by default, by the run).
+
+    With `tasks`, bins are rewritten outside of this process, as `rewrite_in_order` would; the writer is not called.
+    """
 
     budget: Budget = UNLIMITED
     writer: BinWriter = rewrite_in_order
     batch_size: int | None = None
+    tasks: TaskRunner | None = None
 
     def commits_of(self, size: int, bins: int) -> int:
         """Return about how many commits a run of so many bytes makes."""
@@ -79,9 +86,10 @@ class _Work:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._stop = threading.Event()
-        self._rewriting = run.rewriting.for_bins(len(run.bins))
+        self._tasks = run.options.tasks
+        self._rewriting = run.rewriting.for_bins(1 if self._tasks is not None else len(run.bins))
         self._begun = time.monotonic()
-        self._pending: set[Future[RewrittenBin]] = set()
+        self._pending: set[Future[list[RewrittenBin]]] = set()
         self._waiting = list(run.ready)  # rewritten, and not committed
         self._waiting_since = self._begun
         self._done: list[CommittedBins] = []
@@ -91,12 +99,12 @@ class _Work:
         """Do the work in this thread and others; commits are made in this thread."""
         threads = self._rewriting.threads
         step = progress.begin(PHASE, int((self._run.bins.ends - self._run.bins.starts).sum()), "files")
-        bins = self._within_time()
+        groups = self._groups()
         with ThreadPoolExecutor(threads, thread_name_prefix="pyspark-delta-rewrite") as pool:
             try:
                 while True:
-                    for one in islice(bins, threads + 1 - len(self._pending)):
-                        self._pending.add(pool.submit(self._rewrite, one))
+                    for group in islice(groups, threads + 1 - len(self._pending)):
+                        self._pending.add(pool.submit(self._rewrite, group))
                     if not self._pending:
                         break
                     for rewritten in self._finished():
@@ -115,17 +123,23 @@ class _Work:
         self._stop.set()
         wait(self._pending)
         finished = (future.result() for future in self._pending if not future.cancelled() and not future.exception())
-        delete_bins(self._run.base, [*self._waiting, *finished])
+        delete_bins(self._run.base, [*self._waiting, *chain.from_iterable(finished)])
 
-    def _within_time(self) -> Iterator[Bin]:
-        limit = self._run.options.budget.seconds
-        for one in self._run.bins:
+    def _groups(self) -> Iterator[list[Bin]]:
+        """Yield the bins that are begun together, until the time is over: one for a thread, many for a job."""
+        limit, bins, size = self._run.options.budget.seconds, iter(self._run.bins), 1
+        if self._tasks is not None:
+            size = max(_BINS_A_CORE * self._tasks.cores(), round(len(self._run.bins) * _SHARE))
+        while group := list(islice(bins, size)):
             if limit is not None and time.monotonic() - self._begun >= limit:
                 return
-            yield one
+            yield group
 
-    def _rewrite(self, source: Bin) -> RewrittenBin:
-        return self._run.options.writer(self._rewriting, source, self._check)
+    def _rewrite(self, group: list[Bin]) -> list[RewrittenBin]:
+        if self._tasks is not None:
+            self._check()
+            return rewrite_in_tasks(self._tasks, self._rewriting, group)
+        return [self._run.options.writer(self._rewriting, one, self._check) for one in group]
 
     def _check(self) -> None:
         if self._stop.is_set():
@@ -135,7 +149,7 @@ class _Work:
         """Wait for bins to be rewritten, and return them."""
         done, self._pending = wait(self._pending, return_when=FIRST_COMPLETED)
         failed = [future for future in done if future.exception() is not None]
-        found = [future.result() for future in done if future.exception() is None]
+        found = [one for future in done if future.exception() is None for one in future.result()]
         self._waiting += found
         for future in failed:
             future.result()  # raises
