@@ -44,6 +44,8 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.base import state_of
 
+_KEPT_SHARE = 0.05  # of deleted rows in a file that keeps its deletion vector
+
 _log = logger(__name__)
 
 Sources = Mapping[int, CopySource]
@@ -89,7 +91,8 @@ def _may_be_copied(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     known = pc.is_valid(files[STATS])
     whole = pc.is_null(files["deletion_vector"])
     if is_active(snapshot.configuration, Feature.DELETION_VECTORS):
-        whole = pc.or_(whole, pc.invert(files[ALONE]))
+        few = pc.less_equal(pc.cast(deleted_rows(files), pa.float64()), pc.multiply(files[RECORDS], _KEPT_SHARE))
+        whole = pc.or_(whole, pc.and_(few, pc.invert(files[ALONE])))
     return pc.and_(known, whole)
 
 

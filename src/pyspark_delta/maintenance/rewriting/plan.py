@@ -20,6 +20,7 @@ from pyspark_delta.maintenance.budget import size_of
 from pyspark_delta.maintenance.rewriting.bins import Bins
 from pyspark_delta.maintenance.rewriting.candidates import GROUP, STATS, Candidates
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords
+from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
 from pyspark_delta.maintenance.rewriting.metrics import (
     FileSizes,
     RewriteResult,
@@ -83,7 +84,7 @@ class RewritePlan:
     def bytes_copied(self) -> int:
         """The bytes of files with large row groups, which are copied unless encoding would change something."""
         files = self.bins.files
-        if STATS not in files.column_names:
+        if STATS not in files.column_names or self.options.writer is rewrite_in_order:
             return 0
         sizes = pc.if_else(pc.is_valid(files[STATS]), files["size"], 0).to_numpy()
         total = np.concatenate([[0], np.cumsum(sizes)])
@@ -208,8 +209,11 @@ class RewritePlan:
 def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
     """Return a plan whose files are rewritten in tasks outside of this process; itself if a writer here is needed.
 
-    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process.
+    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process;
+    so does a plan that copies most of its bytes, which takes little time.
     """
+    if isinstance(plan.options.writer, RowGroupCopying) and 2 * plan.bytes_copied < plan.bytes_read:
+        plan = replace(plan, options=replace(plan.options, writer=rewrite_in_order))
     if plan.options.writer is not rewrite_in_order:
         return plan
     return replace(plan, options=replace(plan.options, tasks=tasks))
