@@ -34,7 +34,9 @@ def write_file_tree(location: Path, made_of: FileTree) -> None:
     """Write the dataset; the folder must be empty."""
     table = location / _TABLE
     if made_of.files:
-        write_log(table, SyntheticLog(made_of.files, commits=made_of.commits, adds=made_of.adds, removes=made_of.removes))
+        write_log(
+            table, SyntheticLog(made_of.files, commits=made_of.commits, adds=made_of.adds, removes=made_of.removes)
+        )
     else:
         write_json_log(table, JsonLog(made_of.commits, made_of.adds, made_of.removes))
     log = table / "_delta_log"

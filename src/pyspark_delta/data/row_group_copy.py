@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from pyspark_delta.data.row_group_rules import template
+from pyspark_delta.data.writer import DataFile, FileLayout, WriteContext
+from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError
+from pyspark_delta.parallel import map_requests
 from pyspark_delta.parquet.footer import (
     ENCRYPTED_MAGIC,
     MAGIC,
@@ -24,17 +28,14 @@ from pyspark_delta.parquet.footer import (
     moved,
     parse_footer,
 )
-from pyspark_delta.parquet.pages import PageCheck
-from pyspark_delta.data.row_group_rules import template
-from pyspark_delta.data.writer import DataFile, FileLayout, WriteContext
-from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError
-from pyspark_delta.parallel import map_requests
+from pyspark_delta.parquet.pages import PageCheck, is_second_version
+from pyspark_delta.parquet.thrift import EndsEarlyError, Struct, ThriftError
 from pyspark_delta.stats.merge import merged_stats
 from pyspark_delta.storage import ObjectStore, store_for
-from pyspark_delta.parquet.thrift import Struct, ThriftError
 
 _TAIL = 64 << 10  # bytes; most footers fit
 _MOST_FOOTER = 256 << 20
+_HEADER = 4096  # bytes; most page headers fit
 _PART = 8 << 20  # bytes of a request
 _GAP = 64 << 10  # bytes between two columns that are read rather than left out by a request more
 _AT_ONCE = 4  # requests
@@ -75,7 +76,19 @@ def _read_footer(store: ObjectStore, location: str, size: int) -> Footer:
     if start < len(MAGIC) or end - start > _MOST_FOOTER:
         raise FooterError("its footer is longer than the file")
     data = tail[start - begin : -TRAILER] if start >= begin else store.read(location, (start, end))
-    return parse_footer(data, start)
+    footer = parse_footer(data, start)
+    return replace(footer, has_second_pages=_has_second_pages(store, location, footer))
+
+
+def _has_second_pages(store: ObjectStore, location: str, footer: Footer) -> bool | None:
+    """Return True if the first data page is of version 2; None if there is none."""
+    for chunk in (chunk for group in footer.row_groups for chunk in group.chunks if chunk.num_values):
+        begin, end = chunk.data_start, chunk.start + chunk.size
+        for length in (_HEADER, end - begin):
+            with suppress(EndsEarlyError):
+                return is_second_version(store.read(location, (begin, min(end, begin + length))))
+        raise FooterError("its first page ends within a header")
+    return None
 
 
 def _damaged(location: str, error: Exception) -> DataFileError:
@@ -100,8 +113,8 @@ class AssembledFile(DataFile):
     def copy(self, source: CopySource) -> None:
         """Add all rows of a file, after those that were added before.
 
-        All sources of a file must have schemas of the same meaning. Raises DataFileError if its pages are not where its footer says, and StorageError; the file must be discarded
-        then.
+        All sources of a file must have schemas of the same meaning. Raises DataFileError if its pages are not where its
+        footer says, and StorageError; the file must be discarded then.
         """
         if self._gathered:
             self.flush()
@@ -199,7 +212,9 @@ def _pages(store: ObjectStore, location: str, group: RowGroup) -> Iterator[tuple
     at_once = 1 if location.startswith("/") else _AT_ONCE
     remaining = iter(chunks)
     chunk = next(remaining)
-    for (start, end), data in zip(parts, map_requests(lambda part: store.read(location, part), parts, at_once), strict=True):
+    for (start, end), data in zip(
+        parts, map_requests(lambda part: store.read(location, part), parts, at_once), strict=True
+    ):
         if len(data) != end - start:
             raise FooterError("it ends early")
         view = memoryview(data)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyspark_delta.data.writer import WriteContext, parquet_options
 from pyspark_delta.parquet.footer import TRAILER, Footer, parse_footer
 from pyspark_delta.parquet.schema import Meaning, meaning, with_int96
-from pyspark_delta.data.writer import WriteContext, parquet_options
 from pyspark_delta.schema.arrow import schema_to_parquet
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
 from pyspark_delta.schema.traversal import types_in
@@ -33,14 +33,14 @@ _CODECS: Mapping[str, frozenset[int]] = {
     "zstd": frozenset({6}),
     "lz4_raw": frozenset({7}),
 }
-_FIRST_PAGES, _SECOND_PAGES = frozenset({0, 1, 2}), frozenset({1, 2, 3})  # page types by version of Parquet
 _WRITERS: Mapping[str, tuple[int, ...]] = {  # the first versions whose statistics are right for all types
     "parquet-mr": (1, 10, 0),
     "parquet-cpp-arrow": (5, 0, 0),
     "parquet-rs": (40, 0, 0),
+    "delta-rs": (1, 0, 0),
     "pyspark-delta": (0,),
 }
-_WRITER = re.compile(r"(?P<name>[a-z-]+)( version (?P<version>[0-9.]+))?", re.IGNORECASE)
+_WRITER = re.compile(r"(?P<name>[a-z-]+)( version (py-|rust-)?(?P<version>[0-9.]+))?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,16 @@ class LargeRowGroups:
         return groups > 0 and (size >= groups * self.size or rows >= groups * self.rows)
 
 
+LARGE = LargeRowGroups()
+"""The usual limits."""
+
+
 @dataclass(frozen=True, slots=True)
 class CopyRules:
     """What a file must be like for its row groups to be copied.
 
-    `schema` is what its Parquet schema must mean; instants may be INT96 with `allows_int96`. `codecs` are those that columns may have, None for any.
+    `schema` is what its Parquet schema must mean; instants may be INT96 with `allows_int96`. `codecs` are those that
+    columns may have, None for any.
     `second_version` is True for data pages of version 2. Columns `never_null` must have no nulls. `has_times` is True
     if the table has dates or timestamps, which old versions of Spark write in another calendar.
     """
@@ -73,7 +78,7 @@ class CopyRules:
     allows_int96: bool = False
     never_null: frozenset[tuple[bytes, ...]] = frozenset()
     has_times: bool = False
-    large: LargeRowGroups = LargeRowGroups()
+    large: LargeRowGroups = LARGE
 
     def reason(self, footer: Footer) -> str | None:
         """Return why the row groups of a file are not copied, None if they are."""
@@ -84,18 +89,17 @@ class CopyRules:
             return "its Parquet schema is not that of the table"
         if not _is_known(footer.created_by) or not footer.has_orders:
             return f"the statistics of its writer may be wrong: {footer.created_by or 'unknown'}"
+        if footer.has_second_pages is not self.second_version:
+            return "its pages are of another version of Parquet"
         if self.has_times and legacy_calendar(footer.key_values, {"INT64", "INT96"}) is not None:
             return "its dates and timestamps are in the calendar of Spark 2"
         return self._reason_in_columns(footer)
 
     def _reason_in_columns(self, footer: Footer) -> str | None:
-        pages = _SECOND_PAGES if self.second_version else _FIRST_PAGES
         for group in footer.row_groups:
             for leaf, chunk in zip(footer.leaves, group.chunks, strict=True):
                 if self.codecs is not None and chunk.codec not in self.codecs:
                     return "it is compressed with another codec"
-                if chunk.page_types is None or not chunk.page_types <= pages:
-                    return "its pages may be of another version of Parquet"
                 if leaf.path in self.never_null and chunk.null_count != 0:
                     return "some row ids of it are not in the file"
         return None
@@ -110,7 +114,7 @@ def copy_rules(
     compression: str | None = None,
     allows_int96: bool = False,
     never_null: Iterable[str] = (),
-    large: LargeRowGroups = LargeRowGroups(),
+    large: LargeRowGroups = LARGE,
 ) -> CopyRules:
     """Return the rules for files of a context.
 
@@ -143,4 +147,3 @@ def _is_known(created_by: str) -> bool:
         return False
     version = tuple(int(part) for part in (found["version"] or "0").split(".") if part)
     return version >= _WRITERS[found["name"].lower()]
-

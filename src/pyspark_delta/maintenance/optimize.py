@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from pyspark_delta.data.row_group_rules import LargeRowGroups
+from pyspark_delta.data.row_group_rules import LARGE, LargeRowGroups
 from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
 from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
@@ -45,7 +45,7 @@ class OptimizeRequest:
     batch_size: int | str | None = None
     time_zone: str = "UTC"
     files: FileOptions = field(default_factory=FileOptions)
-    copying: LargeRowGroups | None = LargeRowGroups()
+    copying: LargeRowGroups | None = LARGE
 
     def __post_init__(self) -> None:
         check_threads(self.threads)

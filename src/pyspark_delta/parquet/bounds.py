@@ -1,8 +1,8 @@
 """Whether the statistics of a column in a footer can be read: a bound must have the size of a value of its column.
 
 Arrow decodes statistics when they are asked for, and ends the whole process if one is too short: its error does not
-reach Python. To parse a footer in Python would take as long as everything else that opens a table, so the column is found
-by its name.
+reach Python. To parse a footer in Python would take as long as everything else that opens a table, so the column is
+found by its name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ from collections.abc import Iterator
 import pyarrow.parquet as pq
 
 from pyspark_delta.parquet.footer import FIXED, WIDTHS, FooterError, check_bounds, parse_footer
-from pyspark_delta.parquet.thrift import BINARY, FALSE, I64, STRUCT, Struct, ThriftError, read_integer, read_struct, skip
+from pyspark_delta.parquet.thrift import (
+    BINARY,
+    FALSE,
+    I64,
+    STRUCT,
+    Struct,
+    ThriftError,
+    read_integer,
+    read_struct,
+    skip,
+)
 
 _TYPES = {"BOOLEAN": 0, "INT32": 1, "INT64": 2, "INT96": 3, "FLOAT": 4, "DOUBLE": 5, "FIXED_LEN_BYTE_ARRAY": FIXED}
 _PATH, _OFFSET, _STATISTICS = 3, 9, 12  # fields of ColumnMetaData

@@ -58,14 +58,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One column of a row group. Its pages are `size` bytes from `start` on; `page_types` is None if it is not known."""
+    """One column of a row group. Its pages are `size` bytes from `start` on, the first data page is at `data_start`."""
 
     fields: Struct  # of ColumnMetaData
     start: int
+    data_start: int
     size: int
     num_values: int
     codec: int
-    page_types: frozenset[int] | None
     null_count: int | None
 
 
@@ -85,7 +85,11 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The footer of a file that is not encrypted. `has_orders` is True if bounds are in the order of their types."""
+    """The footer of a file that is not encrypted.
+
+    `has_orders` is True if bounds are in the order of their types. `has_second_pages` is True if the first data page is
+    of version 2, None if that is not known: a footer does not say it reliably.
+    """
 
     schema: tuple[Struct, ...]
     leaves: tuple[Leaf, ...]
@@ -95,6 +99,7 @@ class Footer:
     created_by: str
     key_values: Mapping[bytes, bytes]
     has_orders: bool
+    has_second_pages: bool | None = None
 
 
 def parse_footer(data: bytes, content_end: int) -> Footer:
@@ -236,15 +241,12 @@ def _chunk(struct: Struct, leaf: Leaf, rows: int, content_end: int) -> Chunk:
         start = fields[11].value
     if start < len(MAGIC) or size < 0 or start + size > content_end or (values and not size):
         raise FooterError("the bytes of a column are outside of the file")
-    types = None
-    if 13 in fields:
-        types = frozenset(_integer(one, 1, "type of a page") for one in _structs(fields, 13, "encodings of pages"))
     nulls = None
     if 12 in fields:
         statistics = _inner(fields, 12, "statistics")
         nulls = _integer(statistics, 3, "number of nulls") if 3 in statistics else None
         check_bounds(statistics, leaf.width)
-    return Chunk(fields, start, size, values, _integer(fields, 4, "codec"), types, nulls)
+    return Chunk(fields, start, fields[9].value, size, values, _integer(fields, 4, "codec"), nulls)
 
 
 def check_bounds(statistics: Struct, width: int | None) -> None:

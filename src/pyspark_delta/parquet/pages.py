@@ -13,6 +13,14 @@ _HEADERS = {_DATA: 5, _DATA_2: 8}  # the field of a page header with the header 
 _LONGEST_HEADER = 1 << 24  # bytes; it may have bounds, and texts are long at times
 
 
+def is_second_version(data: Data) -> bool:
+    """Return True if a data page at the beginning of some bytes is of version 2. Raises FooterError, ThriftError."""
+    kind = _number(read_struct(data)[0], 1)
+    if kind not in _HEADERS:
+        raise FooterError("the first data page of a column is not where its footer says")
+    return kind == _DATA_2
+
+
 class PageCheck:
     """Checks the bytes of one column chunk, which `feed` gets in order."""
 

@@ -95,14 +95,18 @@ def write_struct(struct: Struct) -> bytes:
     return bytes(sink)
 
 
+def _check_depth(depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ThriftError("values are nested too deeply")
+
+
 def _ends_early() -> EndsEarlyError:
     return EndsEarlyError("the data end within a value")
 
 
 # --------------------------------------------------------------------------------------------------------- reading
 def _struct(data: Data, position: int, depth: int) -> tuple[Struct, int]:
-    if depth > _DEEPEST:
-        raise ThriftError("values are nested too deeply")
+    _check_depth(depth)
     found: Struct = {}
     number = 0
     while header := data[position]:
@@ -128,10 +132,13 @@ def _value(data: Data, position: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind == STRUCT:
         return _struct(data, position, depth)
     if kind in (LIST, SET):
+        _check_depth(depth)
         number, kind, position = list_header(data, position)
         values = []
         for _ in range(number):
-            value, position = (data[position], position + 1) if kind in _ONE_BYTE else _value(data, position, kind, depth + 1)
+            value, position = (
+                (data[position], position + 1) if kind in _ONE_BYTE else _value(data, position, kind, depth + 1)
+            )
             values.append(value)
         return Elements(kind, values), position
     if kind == BYTE:
@@ -165,8 +172,7 @@ def _after(data: Data, position: int, kind: int, depth: int) -> int:
 
 def _after_struct(data: Data, position: int, depth: int) -> int:
     """Like `_after`. The kinds that make up a footer are skipped in this loop, because calls would take most time."""
-    if depth > _DEEPEST:
-        raise ThriftError("values are nested too deeply")
+    _check_depth(depth)
     while header := data[position]:
         position += 1
         if header < 16:  # the number of the field follows
@@ -189,6 +195,7 @@ def _after_struct(data: Data, position: int, depth: int) -> int:
 
 
 def _after_list(data: Data, position: int, depth: int) -> int:
+    _check_depth(depth)
     number, kind, position = list_header(data, position)
     if kind == STRUCT:
         for _ in range(number):

@@ -1,4 +1,4 @@
-"""The statistics of one file with the rows of several files, from the statistics of these (section Per-file Statistics)."""
+"""The statistics of a file with the rows of several files, from those of these files (section Per-file Statistics)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.schema.types import BOOLEAN, LONG, STRING
 from pyspark_delta.stats.collect import physical_value, put_at, stored_bounds
 from pyspark_delta.stats.indexed_columns import StatsColumn
-from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.stats.observe import select
+from pyspark_delta.stats.parse import parse_stats
 
 _BOUNDS = ("minValues", "maxValues")
 

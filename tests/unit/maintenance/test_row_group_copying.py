@@ -220,5 +220,5 @@ def test_after_an_error_of_the_store_nothing_is_left(tmp_path: Path, kind: str, 
         plan = plan_optimize(Table.open(table.location).snapshot, OptimizeRequest(copying=FROM_100))
         with pytest.raises(StorageError):
             plan.execute()
-    assert {path for path in (tmp_path / "t").glob("*.parquet")} == {p for p in files if p.suffix == ".parquet"}
+    assert set((tmp_path / "t").glob("*.parquet")) == {p for p in files if p.suffix == ".parquet"}
     assert rows(table) == before

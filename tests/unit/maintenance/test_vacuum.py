@@ -434,7 +434,7 @@ def test_a_throttled_store_is_asked_more_slowly(tmp_path: Path, monkeypatch: pyt
     with intercepted(lambda store: Throttling(store, Fault(kind="delete", raises=throttled))):
         clear_cache(str(tmp_path))
         made = plan(Table.open(tmp_path))
-        with pytest.raises(StorageError, match="10 files .* 0 were.*SlowDown"):
+        with pytest.raises(StorageError, match=r"10 files .* 0 were.*SlowDown"):
             made.execute()
         assert files(tmp_path) == before
         assert pauses == [2.0**n for n in range(6)]

@@ -48,7 +48,9 @@ leaves = st.one_of(
 )
 structs = st.recursive(
     st.dictionaries(st.integers(1, 40), leaves, max_size=6),
-    lambda inner: st.dictionaries(st.integers(1, 40), st.one_of(leaves, inner.map(lambda s: Field(STRUCT, s))), max_size=4),
+    lambda inner: st.dictionaries(
+        st.integers(1, 40), st.one_of(leaves, inner.map(lambda s: Field(STRUCT, s))), max_size=4
+    ),
     max_leaves=20,
 )
 

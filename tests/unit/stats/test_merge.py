@@ -40,7 +40,7 @@ def test_c404_merged_statistics_are_those_of_all_rows(tmp_path: Path) -> None:
     rows = [[{**row, **times, "l": [1]} for row in some] for some, times in zip(ROWS, TIMES, strict=True)]
     for some in rows:
         apart.append(some)
-    together.append(sum(rows, []))
+    together.append([row for some in rows for row in some])
     snapshot = apart.refresh().snapshot
     context = write_context(snapshot.location, snapshot.configuration, FileOptions())
     texts = snapshot.files(("stats",))["stats"].to_pylist()

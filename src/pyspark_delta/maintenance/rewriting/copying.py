@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.data.parts import delete_written
 from pyspark_delta.data.row_group_copy import AssembledFile, CopySource, read_footer
-from pyspark_delta.data.row_group_rules import CopyRules, LargeRowGroups, copy_rules
+from pyspark_delta.data.row_group_rules import LARGE, CopyRules, LargeRowGroups, copy_rules
 from pyspark_delta.data.writer import FileLayout, WrittenFile, written_files
 from pyspark_delta.deletion_vectors.bitmap import to_indexes
 from pyspark_delta.errors import DataFileError, StorageError
@@ -56,7 +56,7 @@ Sources = Mapping[int, CopySource]
 class RowGroupCopying:
     """A writer of bins that copies row groups from some size on, where encoding them would change nothing."""
 
-    large: LargeRowGroups = LargeRowGroups()
+    large: LargeRowGroups = LARGE
 
     def __call__(self, rewriting: Rewriting, source: Bin, check: Callable[[], None]) -> RewrittenBin:
         """Write the rows of a bin to new files. Raises as `rewrite_in_order`."""

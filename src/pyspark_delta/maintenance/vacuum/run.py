@@ -53,7 +53,7 @@ def run_vacuum(
     bookmark: Bookmark,
     oldest_readable_version: int,
     engine_info: str,
-    options: RunOptions = RunOptions(),
+    options: RunOptions,
 ) -> VacuumResult:
     """Delete files, and log it as delta-spark does.
 
