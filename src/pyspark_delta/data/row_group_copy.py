@@ -179,7 +179,7 @@ class AssembledFile(DataFile):
     def _stats(self) -> str:
         texts = [*(source.stats for source in self._copied), *([super()._stats()] if self._writer is not None else ())]
         if len(texts) == 1:
-            return texts[0]
+            return str(texts[0])
         found = merged_stats(texts, self._context.stats_columns, string_prefix=self._context.string_prefix)
         assert found is not None  # callers copy files with statistics only
         return found

@@ -50,5 +50,6 @@ def _nulls(part: ParquetPart, group: int, leaf: str) -> int:
     if index is None:
         return int(row_group.num_rows)
     statistics = part.statistics(group, index)
-    known = statistics is not None and statistics.has_null_count
-    return int(statistics.null_count) if known else 0
+    if statistics is None or not statistics.has_null_count:
+        return 0
+    return int(statistics.null_count)

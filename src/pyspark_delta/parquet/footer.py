@@ -32,8 +32,18 @@ TRAILER = 8  # bytes: the length of the footer, and the magic number
 ENCRYPTED_MAGIC = b"PARE"
 
 INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = 3, 4, 5, 6, 7  # types
+TYPES = {
+    "BOOLEAN": 0,
+    "INT32": 1,
+    "INT64": 2,
+    "INT96": INT96,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "BYTE_ARRAY": BYTE_ARRAY,
+    "FIXED_LEN_BYTE_ARRAY": FIXED,
+}
 WIDTHS = {0: 1, 1: 4, 2: 8, INT96: 12, FLOAT: 4, DOUBLE: 8}  # bytes of a bound of a type
-_REPEATED = 2
+_REQUIRED, _REPEATED = 0, 2
 _BOUNDS = (1, 2, 5, 6)  # fields of Statistics: max, min, max_value, min_value
 _EXACTNESS = (7, 8)
 _MOST_ORDINAL = (1 << 15) - 1
@@ -48,12 +58,16 @@ class FooterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A column of a Parquet schema that has values: its path, its type, and the bytes of a bound if it is fixed."""
+    """A column of a Parquet schema that has values: its path, its type, and its highest levels.
+
+    `width` is the bytes of a bound if these are fixed.
+    """
 
     path: tuple[bytes, ...]
     type: int
     width: int | None
-    is_repeated: bool
+    definition_level: int
+    repetition_level: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +195,7 @@ def leaves_of(schema: Sequence[Struct]) -> tuple[Leaf, ...]:
     """Return the columns of a schema, in their order. Raises FooterError."""
     found: list[Leaf] = []
     remaining = [1]  # children that follow, of each open group
-    path: list[tuple[bytes, bool]] = []
+    path: list[tuple[bytes, int]] = []
     for position, element in enumerate(schema):
         while remaining and not remaining[-1]:
             remaining.pop()
@@ -190,11 +204,11 @@ def leaves_of(schema: Sequence[Struct]) -> tuple[Leaf, ...]:
             raise FooterError("its schema has elements outside of the root")
         remaining[-1] -= 1
         name = _binary(element, 4, "name of a column")
-        repeated = 3 in element and _integer(element, 3, "repetition") == _REPEATED
+        repetition = _integer(element, 3, "repetition") if 3 in element else _REQUIRED
         children = _integer(element, 5, "number of children") if 5 in element else 0
         if children < 0 or (position == 0 and 1 in element):
             raise FooterError("its schema is not a tree")
-        path.append((name, repeated))
+        path.append((name, repetition))
         if children or position == 0:
             remaining.append(children)
             continue
@@ -203,7 +217,8 @@ def leaves_of(schema: Sequence[Struct]) -> tuple[Leaf, ...]:
         if kind not in WIDTHS and kind not in (BYTE_ARRAY, FIXED):
             raise FooterError(f"it has a column of the unknown type {kind}")
         names = tuple(name for name, _ in path[1:])
-        found.append(Leaf(names, kind, width, any(repeats for _, repeats in path[1:])))
+        levels = [level for _, level in path[1:]]
+        found.append(Leaf(names, kind, width, sum(level != _REQUIRED for level in levels), levels.count(_REPEATED)))
         path.pop()
     if any(remaining):
         raise FooterError("its schema ends early")
@@ -232,7 +247,7 @@ def _chunk(struct: Struct, leaf: Leaf, rows: int, content_end: int) -> Chunk:
     if tuple(names) != leaf.path or kind != leaf.type:
         raise FooterError(f"a column of a row group is not that of the schema, {b'.'.join(leaf.path)!r}")
     values = _integer(fields, 5, "number of values")
-    if values < rows or (values > rows and not leaf.is_repeated):
+    if values < rows or (values > rows and not leaf.repetition_level):
         raise FooterError(f"a column has {values} values in {rows} rows")
     _elements(fields, 2, I32, "encodings")
     _integer(fields, 6, "uncompressed size")
@@ -246,6 +261,8 @@ def _chunk(struct: Struct, leaf: Leaf, rows: int, content_end: int) -> Chunk:
         statistics = _inner(fields, 12, "statistics")
         nulls = _integer(statistics, 3, "number of nulls") if 3 in statistics else None
         check_bounds(statistics, leaf.width)
+    if 16 in fields:
+        check_histograms(_inner(fields, 16, "size statistics"), leaf)
     return Chunk(fields, start, fields[9].value, size, values, _integer(fields, 4, "codec"), nulls)
 
 
@@ -254,6 +271,16 @@ def check_bounds(statistics: Struct, width: int | None) -> None:
     for number in _BOUNDS:
         if number in statistics and width not in (None, len(_binary(statistics, number, "bound"))):
             raise FooterError("a bound is not a value of its type")
+
+
+def check_histograms(sizes: Struct, leaf: Leaf) -> None:
+    """Raise FooterError if the size statistics of a column do not have the levels of the column."""
+    if 1 in sizes and leaf.type != BYTE_ARRAY:
+        raise FooterError("a column without texts has sizes of texts")
+    for number, level in ((2, leaf.repetition_level), (3, leaf.definition_level)):
+        histogram = _elements(sizes, number, I64, "levels") if number in sizes else []
+        if histogram and len(histogram) != level + 1:
+            raise FooterError("the levels of a column are not those of the schema")
 
 
 def _check_places(groups: Sequence[RowGroup]) -> None:

@@ -73,7 +73,8 @@ def _element(element: Struct) -> Meaning:
 
 def _annotation(element: Struct) -> Meaning | None:
     if 10 in element:
-        return _canonical(element[10].value)
+        logical: Meaning = _canonical(element[10].value)
+        return logical
     converted = _value(element, 6)
     if converted is None:
         return None

@@ -236,6 +236,8 @@ class _Assembly:
         """Return the places of the deleted rows that copied files have."""
         snapshot = self.rewriting.snapshot
         numbers = [n for n in sorted(self.copied) if self.source.files["deletion_vector"][n].is_valid]
-        vectors = read_vectors(snapshot.location, snapshot.storage_options, self.source.files.take(numbers))
+        vectors = read_vectors(
+            snapshot.location, snapshot.storage_options, self.source.files.take(pa.array(numbers, pa.int64()))
+        )
         places = [to_indexes(vector) + self.starts[n] for n, vector in zip(numbers, vectors, strict=True)]
         return np.concatenate([np.zeros(0, np.int64), *places]).astype(np.int64)
