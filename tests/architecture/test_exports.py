@@ -12,6 +12,7 @@ from pyspark_delta import errors
 ERRORS = [name for name in errors.__all__ if inspect.isclass(getattr(errors, name))]
 
 PUBLIC = [
+    "Budget",
     "DefaultSource",
     "DeltaCatalog",
     "DeltaTable",

@@ -12,7 +12,7 @@ from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
 from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
 from pyspark_delta.maintenance.rewriting.candidates import choose_files, compaction_rule
 from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, target_size_of
+from pyspark_delta.maintenance.rewriting.plan import Parameters, RewritePlan, check_rewritable, target_size_of
 from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads, rewrite_in_order
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.snapshot import Snapshot
@@ -85,7 +85,8 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
     )
     bins = worthwhile(pack(candidates.files, target))
     chosen = bins.within(request.budget.size)
-    parameters = {"predicate": predicate_text(request.where), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+    text = predicate_text(request.where)
+    parameters: Parameters = {"predicate": text, "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
     return RewritePlan(
         snapshot,
         "OPTIMIZE",

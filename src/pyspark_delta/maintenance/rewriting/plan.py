@@ -73,7 +73,7 @@ class RewritePlan:
     @property
     def files_removed(self) -> int:
         """The number of files that the plan removes: those that are rewritten, and those without rows."""
-        return self.files_rewritten + self.candidates.empty.num_rows
+        return self.files_rewritten + len(self.candidates.empty)
 
     @cached_property
     def bytes_read(self) -> int:

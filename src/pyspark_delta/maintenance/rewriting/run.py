@@ -15,6 +15,7 @@ from itertools import chain, islice
 
 from pyspark_delta import progress
 from pyspark_delta.engines.tasks import TaskRunner
+from pyspark_delta.errors import DeltaError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.rewriting.bins import Bin, Bins
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords, commit_bins, delete_bins
@@ -67,10 +68,16 @@ class Run:
     options: RunOptions = RunOptions()
 
     def execute(self) -> list[CommittedBins]:
-        """Rewrite and commit the bins. Raises as `commit_bins`, and the errors of the writer of bins."""
+        """Rewrite and commit the bins. Raises as `commit_bins`, and the errors of the writer of bins.
+
+        If a bin cannot be rewritten, such as for a damaged file, the finished ones are committed before the error.
+        """
         work = _Work(self)
         try:
             return work.run()
+        except _BinError as failure:
+            work.commit_finished()
+            raise failure.error from None
         except BaseException:
             work.abandon()
             raise
@@ -78,6 +85,14 @@ class Run:
 
 class _Cancelled(Exception):
     """The run has ended."""
+
+
+class _BinError(Exception):
+    """A bin could not be rewritten."""
+
+    def __init__(self, error: DeltaError) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _Work:
@@ -118,12 +133,21 @@ class _Work:
             self._commit()
         return self._done
 
+    def commit_finished(self) -> None:
+        """Stop the threads, and commit what is rewritten."""
+        self._collect()
+        if self._waiting:
+            self._commit()
+
     def abandon(self) -> None:
         """Stop the threads, and delete what was not committed."""
+        self._collect()
+        delete_bins(self._run.base, self._waiting)
+
+    def _collect(self) -> None:
         self._stop.set()
-        wait(self._pending)
-        finished = (future.result() for future in self._pending if not future.cancelled() and not future.exception())
-        delete_bins(self._run.base, [*self._waiting, *chain.from_iterable(finished)])
+        done, self._pending = wait(self._pending).done, set()
+        self._waiting += chain.from_iterable(future.result() for future in done if not future.exception())
 
     def _groups(self) -> Iterator[list[Bin]]:
         """Yield the bins that are begun together, until the time is over: one for a thread, many for a job."""
@@ -152,7 +176,9 @@ class _Work:
         found = [one for future in done if future.exception() is None for one in future.result()]
         self._waiting += found
         for future in failed:
-            future.result()  # raises
+            error = future.exception()
+            assert error is not None
+            raise _BinError(error) if isinstance(error, DeltaError) else error
         return found
 
     def _is_due(self) -> bool:
