@@ -31,6 +31,11 @@ MODULES = {
     "B23": "b23_log_cleanup",
     "B25": "b25_catalog_commits",
     "B26": "b26_import",
+    "B27": "b27_compaction",
+    "B28": "b28_vacuum",
+    "B29": "b29_restore",
+    "B30": "b30_convert",
+    "B31": "b31_clone",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pyspark_delta.data.row_group_rules import LARGE, LargeRowGroups
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, InvalidPredicateError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
 from pyspark_delta.maintenance.layout.cubes import CubeSizes
@@ -15,6 +16,7 @@ from pyspark_delta.maintenance.layout.layouts import Cluster, Layout, Sort
 from pyspark_delta.maintenance.layout.plan import LayoutRequest, plan_layout
 from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
 from pyspark_delta.maintenance.rewriting.candidates import choose_files, compaction_rule
+from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
 from pyspark_delta.maintenance.rewriting.plan import (
     Parameters,
     RewritePlan,
@@ -22,7 +24,7 @@ from pyspark_delta.maintenance.rewriting.plan import (
     predicate_text,
     target_size_of,
 )
-from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
+from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads, rewrite_in_order
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -43,7 +45,7 @@ class OptimizeRequest:
     property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
     they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
     bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
-    says how files are written.
+    says how files are written. Large row groups are copied without being decoded, unless `copying` is None.
     """
 
     where: str | None = None
@@ -60,6 +62,7 @@ class OptimizeRequest:
     batch_size: int | str | None = None
     time_zone: str = "UTC"
     files: FileOptions = field(default_factory=FileOptions)
+    copying: LargeRowGroups | None = LARGE
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
@@ -80,7 +83,8 @@ class OptimizeRequest:
     def options(self) -> RunOptions:
         """Return how the run is done."""
         batch_size = None if self.batch_size is None else size_of(self.batch_size, "batch_size")
-        return RunOptions(budget=self.budget, batch_size=batch_size)
+        writer = rewrite_in_order if self.copying is None else RowGroupCopying(self.copying)
+        return RunOptions(budget=self.budget, writer=writer, batch_size=batch_size)
 
 
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
@@ -114,7 +118,9 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
         return plan_layout(snapshot, wanted, request.rewriting(snapshot), request.options())
     min_size = int(target * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
     rule = compaction_rule(min_size, request.max_deleted_share)
-    candidates = choose_files(snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering))
+    candidates = choose_files(
+        snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering), large=request.copying
+    )
     bins = worthwhile(pack(candidates.files, target))
     chosen = bins.within(request.budget.size)
     text = predicate_text(request.where)

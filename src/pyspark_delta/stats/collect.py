@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyspark_delta.schema.types import DOUBLE, FLOAT, DecimalType, PrimitiveType
@@ -36,15 +37,15 @@ def collect_stats(
     nulls: dict[str, Any] = {}
     for column in columns:
         if column.leaf is None:
-            _put(nulls, column.path, observations.null_counts.get(column.path, 0))
+            put_at(nulls, column.path, observations.null_counts.get(column.path, 0))
             continue
         null_count, low, high = _footer_column(footer, column, column.leaf, observations)
-        _put(nulls, column.path, null_count)
+        put_at(nulls, column.path, null_count)
         if column.has_bounds and low is not None and high is not None:
             lower, upper = stored_bounds(column, low, high, string_prefix)
-            _put(minimum, column.path, lower)
+            put_at(minimum, column.path, lower)
             if column.path not in observations.nan:  # which is larger than any number
-                _put(maximum, column.path, upper)
+                put_at(maximum, column.path, upper)
     stats = {
         "numRecords": footer.num_rows,
         "minValues": minimum,
@@ -62,6 +63,22 @@ def stored_bounds(column: StatsColumn, low: Any, high: Any, string_prefix: int) 
     integers for decimals.
     """
     return _lower(column, low, string_prefix), _upper(column, high, string_prefix)
+
+
+def physical_value(value: pa.Scalar) -> Any:
+    """Return a bound in the form that `stored_bounds` takes; None for null."""
+    if not value.is_valid:
+        return None
+    if pa.types.is_string(value.type):
+        return value.as_buffer().to_pybytes()
+    if pa.types.is_date32(value.type):
+        return value.cast(pa.int32()).as_py()
+    if pa.types.is_timestamp(value.type):
+        return value.cast(pa.int64()).as_py()
+    if pa.types.is_decimal(value.type):
+        sign, digits, _ = value.as_py().as_tuple()
+        return int("".join(map(str, digits))) * (-1 if sign else 1)
+    return value.as_py()
 
 
 def _footer_column(
@@ -178,7 +195,7 @@ def _decimal_text(unscaled: int, scale: int) -> str:
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
 
 
-def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+def put_at(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     """Set the value at a path of nested objects; None is left out."""
     if value is None:
         return

@@ -29,7 +29,7 @@ from pyspark_delta.maintenance.layout.layouts import LEAVES_PER_FILE, Cluster, L
 from pyspark_delta.maintenance.layout.sample import sample_rows, sampled
 from pyspark_delta.maintenance.rewriting.bins import Bin
 from pyspark_delta.maintenance.rewriting.origins import KeptOrder, Positions
-from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, as_stored, kept_order
+from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, as_added, kept_order
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.parallel import flat_map_ordered
 
@@ -96,7 +96,7 @@ class LayoutWriter:
         self, rewriting: Rewriting, source: Bin, files: Sequence[Sequence[WrittenFile]], origins: RowOrder | None
     ) -> RewrittenBin:
         written = written_files(chain.from_iterable(files))
-        new_files = as_stored(written, source, rewriting)
+        new_files = as_added(written, source, rewriting)
         if self.cubes is not None and new_files.num_rows:
             cubes = new_cubes(int(written["size"].to_numpy().sum()), self.cubes)
             tags = [cube_tags(cubes[number * len(cubes) // len(files)], self.columns) for number in range(len(files))]

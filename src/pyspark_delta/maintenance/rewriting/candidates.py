@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.data.reader import partition_text
+from pyspark_delta.data.row_group_rules import LargeRowGroups
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.text import columns_of, is_opaque
@@ -40,6 +41,9 @@ READ_COLUMNS = (
 RECORDS, LIVE, ALONE, GROUP = "num_records", "live_size", "alone", "group"
 """More columns of candidates: the number of stored rows (null if unknown), the bytes of the rows that are not deleted,
 if the file is worth rewriting by itself, and the number of its group: rows of two groups never share a file."""
+
+STATS = "source_stats"
+"""One more column, if it was asked for: the statistics of files whose row groups may be copied, null for others."""
 
 _CUBE = "ZCUBE_ID"  # the tag of files that were clustered together
 
@@ -91,26 +95,36 @@ def compaction_rule(min_size: int, max_deleted_share: float) -> FileRule:
 
 
 def choose_files(
-    snapshot: Snapshot, rule: FileRule, where: str | None = None, *, time_zone: str = "UTC", tags: bool = False
+    snapshot: Snapshot,
+    rule: FileRule,
+    where: str | None = None,
+    *,
+    time_zone: str = "UTC",
+    tags: bool = False,
+    large: LargeRowGroups | None = None,
 ) -> Candidates:
     """Return the files that a rule chooses in the partitions that `where` selects, and the files without rows.
 
-    With `tags`, the files have the column `tags`, and those of different clusterings do not share a group. Raises as
-    `partition_request`, and CorruptLogError.
+    With `tags`, the files have the column `tags`, and those of different clusterings do not share a group. With
+    `large`, files with such row groups have their statistics. Raises as `partition_request`, and CorruptLogError.
     """
     request = partition_request(where, snapshot.configuration, time_zone)
-    names = (*READ_COLUMNS, *(("tags", "clustering_provider") if tags else ()))
+    names = (*READ_COLUMNS, *(("tags", "clustering_provider") if tags else ()), *(("stats",) if large else ()))
+    kept = [f for f in FILE_FIELDS if f.name in names and f.name != "stats"]
+    schema = pa.schema([*kept, pa.field(RECORDS, pa.int64())])
+    extra = [pa.field(STATS, pa.string())] if large is not None else []
+    marked = pa.schema([*schema, *extra, pa.field(ALONE, pa.bool_())])
     chosen, empty, count, size = [], [], 0, 0
     for batch in _listed(snapshot, names, request):
         count += batch.num_rows
         size += pc.sum(batch["size"]).as_py() or 0
         is_empty = pc.fill_null(pc.greater_equal(deleted_rows(batch), batch[RECORDS]), False)
-        empty.append(batch.filter(is_empty))
+        empty.append(batch.filter(is_empty).select(schema.names))
         batch = batch.filter(pc.invert(is_empty))
         masks = rule(batch)
-        chosen.append(batch.append_column(ALONE, masks.alone).filter(masks.chosen))
-    schema = pa.schema([f for f in FILE_FIELDS if f.name in names] + [pa.field(RECORDS, pa.int64())])
-    marked = schema.append(pa.field(ALONE, pa.bool_()))
+        if large is not None:
+            batch = batch.append_column(STATS, _of_large(batch, large))
+        chosen.append(batch.append_column(ALONE, masks.alone).filter(masks.chosen).select(marked.names))
     files = pa.Table.from_batches([batch.cast(marked) for batch in chosen], marked).combine_chunks()
     files = files.append_column(LIVE, live_sizes(files)).append_column(GROUP, _groups(files, snapshot, time_zone, tags))
     order = pc.sort_indices(files, [(name, "ascending") for name in (GROUP, "modification_time", "path")])
@@ -147,6 +161,12 @@ def live_sizes(files: pa.RecordBatch | pa.Table) -> pa.Array:
     share = pc.divide(pc.cast(deleted_rows(files), pa.float64()), pc.cast(files[RECORDS], pa.float64()))
     lost = pc.multiply(pc.fill_null(pc.min_element_wise(share, 1.0), 0.0), pc.cast(files["size"], pa.float64()))
     return pc.subtract(files["size"], pc.cast(pc.floor(lost), pa.int64()))
+
+
+def _of_large(files: pa.RecordBatch, large: LargeRowGroups) -> pa.Array:
+    """Return the statistics of the files that may have a large row group, null for the others."""
+    may_be = pc.or_(pc.greater_equal(files["size"], large.size), pc.greater_equal(files[RECORDS], large.rows))
+    return pc.if_else(pc.and_(pc.fill_null(may_be, False), pc.is_valid(files[RECORDS])), files["stats"], None)
 
 
 def _check_partition_columns(predicate: Expression, where: str, configuration: TableConfiguration) -> None:

@@ -163,9 +163,14 @@ class RewriteResult:
 
 
 def deleted_rows_removed(bins: Sequence[RewrittenBin]) -> int:
-    """Return how many deleted rows left with the removed files."""
-    vectors = (pc.struct_field(one.removes["deletion_vector"], "cardinality") for one in bins)
-    return sum(pc.sum(vector).as_py() or 0 for vector in vectors)
+    """Return how many deleted rows left with the removed files, and are not in the new files."""
+    return sum(_deleted(one.removes) - _deleted(one.adds) for one in bins)
+
+
+def _deleted(files: pa.Table) -> int:
+    if "deletion_vector" not in files.column_names:
+        return 0
+    return pc.sum(pc.struct_field(files["deletion_vector"], "cardinality")).as_py() or 0
 
 
 def _vectors(files: pa.Table) -> int:

@@ -37,16 +37,19 @@ class KeptOrder:
     """The origins if rows keep their order: those of one source follow those of another, without the deleted ones.
 
     The rows of source i begin at `starts[i]`, and `starts` has one more number, that of all rows. `files` are the
-    sources, whose deletion vectors are read again if they are needed.
+    sources, whose deletion vectors are read again if they are needed. Sources in `copied` have kept their deleted rows.
     """
 
     location: str
     storage_options: Mapping[str, str] = field(repr=False)
     files: pa.Table = field(repr=False)
     starts: Positions = field(repr=False)
+    copied: frozenset[int] = frozenset()
 
     def places(self, source: int, rows: BitMap64) -> Positions:
         """Return the places of some rows of a source: their positions, without the deleted rows before them."""
+        if source in self.copied:
+            return np.asarray(self.starts[source] + to_indexes(rows))
         (vector,) = read_vectors(self.location, self.storage_options, self.files.slice(source, 1))
         indexes = to_indexes(rows)
         deleted_before = np.searchsorted(to_indexes(vector), indexes)

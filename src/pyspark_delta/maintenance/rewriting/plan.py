@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import orjson
+import pyarrow.compute as pc
 
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
@@ -17,8 +19,9 @@ from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.maintenance.budget import size_of
 from pyspark_delta.maintenance.rewriting.bins import Bins
-from pyspark_delta.maintenance.rewriting.candidates import GROUP, Candidates
+from pyspark_delta.maintenance.rewriting.candidates import GROUP, STATS, Candidates
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords
+from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
 from pyspark_delta.maintenance.rewriting.metrics import (
     FileSizes,
     RewriteResult,
@@ -36,6 +39,7 @@ from pyspark_delta.transaction.base import state_of
 
 _MIB, _GIB = 1 << 20, 1 << 30
 _BYTES_A_SECOND = 48 * _MIB  # decoded and encoded again by one core
+_COPIED_A_SECOND = 400 * _MIB  # without being decoded
 _FILES_A_SECOND = 900  # opened and decoded by one core
 
 Parameters = Mapping[str, str | bool | int | None]
@@ -77,6 +81,16 @@ class RewritePlan:
         """The bytes of the files that are rewritten."""
         return int(self.bins.read.sum())
 
+    @cached_property
+    def bytes_copied(self) -> int:
+        """The bytes of files with large row groups, which are copied unless encoding would change something."""
+        files = self.bins.files
+        if STATS not in files.column_names or self.options.writer is rewrite_in_order:
+            return 0
+        sizes = pc.if_else(pc.is_valid(files[STATS]), files["size"], 0).to_numpy()
+        total = np.concatenate([[0], np.cumsum(sizes)])
+        return int((total[self.bins.ends] - total[self.bins.starts]).sum())
+
     @property
     def bytes_written(self) -> int:
         """About how many bytes are written."""
@@ -90,7 +104,8 @@ class RewritePlan:
     @property
     def seconds(self) -> float:
         """About how long it takes."""
-        work = self.bytes_read / _BYTES_A_SECOND + self.files_removed / _FILES_A_SECOND
+        work = (self.bytes_read - self.bytes_copied) / _BYTES_A_SECOND + self.files_removed / _FILES_A_SECOND
+        work += self.bytes_copied / _COPIED_A_SECOND
         return work / self.rewriting.threads
 
     def facts(self) -> dict[str, object]:
@@ -103,6 +118,7 @@ class RewritePlan:
             "files_without_rows": self.candidates.empty.num_rows,
             "files_added": self.files_added,
             "bytes_read": self.bytes_read,
+            "bytes_copied": self.bytes_copied,
             "bytes_written": self.bytes_written,
             "target_size": self.bins.target_size,
             "bins": len(self.bins),
@@ -194,8 +210,11 @@ class RewritePlan:
 def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
     """Return a plan whose files are rewritten in tasks outside of this process; itself if a writer here is needed.
 
-    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process.
+    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process;
+    so does a plan that copies most of its bytes, which takes little time.
     """
+    if isinstance(plan.options.writer, RowGroupCopying) and 2 * plan.bytes_copied < plan.bytes_read:
+        plan = replace(plan, options=replace(plan.options, writer=rewrite_in_order))
     if plan.options.writer is not rewrite_in_order:
         return plan
     return replace(plan, options=replace(plan.options, tasks=tasks))

@@ -123,7 +123,7 @@ def rewrite_in_order(rewriting: Rewriting, source: Bin, check: Callable[[], None
 
 def rewritten_bin(rewriting: Rewriting, source: Bin, written: pa.Table) -> RewrittenBin:
     """Return a bin whose rows were written in order; `written` has the columns of `data.writer.WRITTEN_SCHEMA`."""
-    new_files = _labelled(as_stored(written, source, rewriting), source)
+    new_files = labelled(as_added(written, source, rewriting), source)
     rows = written["num_records"].to_numpy()
     return RewrittenBin.of(source, new_files, rows, kept_order(rewriting.snapshot, source, int(rows.sum())))
 
@@ -138,14 +138,14 @@ def without_rows(files: pa.Table, snapshot: Snapshot) -> RewrittenBin:
 def kept_order(snapshot: Snapshot, source: Bin, rows: int) -> KeptOrder | None:
     """Return where the rows went; None if the statistics of the files contradict the rows that were written."""
     files = source.files
-    counts = np.asarray(_counts(files, snapshot)) - np.asarray(deleted_rows(files))
+    counts = np.asarray(stored_rows(files, snapshot)) - np.asarray(deleted_rows(files))
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     if (counts < 0).any() or starts[-1] != rows:
         return None
     return KeptOrder(snapshot.location, snapshot.storage_options, files, starts)
 
 
-def _counts(files: pa.Table, snapshot: Snapshot) -> pa.Array:
+def stored_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     """Return how many rows each file stores, from its footer where the log does not say it."""
     counts = files[RECORDS].combine_chunks()
     unknown = pc.is_null(counts)
@@ -156,7 +156,7 @@ def _counts(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     return pc.replace_with_mask(counts, unknown, pa.array(list(found), pa.int64()))
 
 
-def as_stored(written: pa.Table, source: Bin, rewriting: Rewriting) -> pa.Table:
+def as_added(written: pa.Table, source: Bin, rewriting: Rewriting) -> pa.Table:
     """Return new files as the log adds them, with the partition values as the sources spell them, if all agree.
 
     Timestamps without a time zone then mean for every reader what they meant before.
@@ -170,7 +170,7 @@ def as_stored(written: pa.Table, source: Bin, rewriting: Rewriting) -> pa.Table:
     return files.set_column(files.column_names.index("partition_values"), PARTITION_VALUES, column)
 
 
-def _labelled(files: pa.Table, source: Bin) -> pa.Table:
+def labelled(files: pa.Table, source: Bin) -> pa.Table:
     """Return new files with tags and clustering provider of the sources, if these belong to one clustering."""
     if "tags" not in source.files.column_names or not files.num_rows:
         return files
