@@ -22,7 +22,7 @@ class Recorder:
 
     def __init__(self, decoder: PolarsDecoder) -> None:
         self._decoder = decoder
-        self.has_views = decoder.has_views
+        self.has_views, self.unit = decoder.has_views, decoder.unit
         self.answers: list[bool | str] = []
 
     def takes_unopened(self, task: ScanTask) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.util import find_spec
 
 import pyarrow.compute as pc
 
@@ -58,13 +57,12 @@ def _reason_for_pyarrow(plan: ScanPlan, *, views: bool) -> str | None:
     size, count = pc.sum(plan.files["size"]).as_py() or 0, plan.files.num_rows
     if not views and size < _FEWEST_BYTES and count < _FEWEST_FILES:
         return "the files are few and small"
-    if "polars" not in sys.modules:
-        if size < _IMPORT_BYTES and count < _IMPORT_FILES:
-            return "the files are not worth the time to import Polars"
-        if find_spec("polars") is None:
-            return "Polars is not installed"
-    import polars
-
+    if "polars" not in sys.modules and size < _IMPORT_BYTES and count < _IMPORT_FILES:
+        return "the files are not worth the time to import Polars"
+    try:
+        import polars
+    except ImportError as error:
+        return f"Polars cannot be imported: {error}"
     if tuple(int(part) for part in polars.__version__.split(".")[:2]) < _OLDEST:
         return f"Polars {polars.__version__} is too old"
     return None

@@ -50,8 +50,12 @@ class Decoder(Protocol):
     def has_views(self) -> bool:
         """True if texts and binaries are views. Batches then lack the schema of `output_schema`."""
 
+    @property
+    def unit(self) -> tuple[int, int]:
+        """The most bytes and the number of files that are read at once."""
+
     def takes_unopened(self, task: ScanTask) -> bool:
-        """Return True if a file is so small that it is not worth reading its footer first."""
+        """Return True if a file is decoded without reading its footer first."""
 
     def decode_files(self, files: Sequence[DataFile]) -> Decoded | CannotDecode:
         """Decode whole files for which `takes_unopened` is true. Their footers are not known."""

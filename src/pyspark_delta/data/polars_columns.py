@@ -51,6 +51,11 @@ class Stored:
     polars_type: pl.DataType
     convert: Conversion
 
+    @property
+    def is_text(self) -> bool:
+        """True for texts and binaries."""
+        return self.file_type in _TEXTS or self.file_type in _BINARIES
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:

@@ -24,9 +24,10 @@ from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.storage.paths import resolve_file
 
-_UNOPENED_BYTES = 1 << 20  # files up to this size are decoded together, without a look at their footers
-_TOGETHER_BYTES = 4 << 20  # of files that are decoded at once
-_TOGETHER_ROWS = 4 << 20
+_UNOPENED_BYTES = 1 << 20  # files up to this size are always decoded together, without a look at their footers
+_UNIT_BYTES = 64 << 20  # of files that are decoded at once; each call of Polars takes about a millisecond
+_UNIT_FILES = 512
+_TEXT_UNIT_BYTES = 16 << 20
 _FEWEST_BYTES = 128 << 10  # of columns, uncompressed: PyArrow decodes fewer bytes as fast
 _MOST_BYTES = 128 << 20  # of columns, uncompressed, that are decoded at once; PyArrow decodes row groups in parts
 _BATCH_ROWS = 262_144
@@ -74,7 +75,12 @@ class PolarsDecoder:
         self._output = [places[name] for name in context.output]
         asked = {column.path[0] for column in columns_of(context.residual)} if context.residual is not None else ()
         self._asked = [i for i, name in enumerate(self._names) if name in asked]
-        self._unopened = [source_unopened(plan, views=views) for plan in context.columns]
+        unopened = [source_unopened(plan, views=views) for plan in context.columns]
+        self._unopened = [source for source in unopened if source is not None]
+        stored = [source for source in self._unopened if isinstance(source, Stored)]
+        self._needs_footers = len(self._unopened) < len(unopened) or not stored
+        self._has_texts = any(source.is_text for source in stored)
+        self._most_rows = _MOST_BYTES // (8 * max(1, len(stored)))
         self._refusals = 0
 
     @property
@@ -82,23 +88,25 @@ class PolarsDecoder:
         """True if texts and binaries are views."""
         return self._views
 
+    @property
+    def unit(self) -> tuple[int, int]:
+        """The most bytes and the number of files that are read at once."""
+        return (_TEXT_UNIT_BYTES if self._has_texts or self._needs_footers else _UNIT_BYTES), _UNIT_FILES
+
     def takes_unopened(self, task: ScanTask) -> bool:
-        """Return True for a small file, unless a column has to be looked up in its footer."""
-        if self._refusals >= _REFUSALS or None in self._unopened or not 0 < task.size <= _UNOPENED_BYTES:
+        """Return True for a file whose footer is not needed: for types, to skip row groups, or to count its rows."""
+        if self._refusals >= _REFUSALS or self._needs_footers or task.share is not None:
             return False
-        return task.share is None and any(isinstance(source, Stored) for source in self._unopened)
+        reads_all = self._context.residual is None and task.deletion_vector is None
+        return 0 < task.size <= (self.unit[0] if reads_all else _UNOPENED_BYTES)
 
     def decode_files(self, files: Sequence[DataFile]) -> Decoded | CannotDecode:
         """Decode whole files together. Polars opens them."""
-        sources = [source for source in self._unopened if source is not None]
-        found: Decoded = []
-        for group in _grouped(files):
-            try:
-                found += self._decode_group(sources, group)
-            except _FAILURES as error:
-                self._refusals += 1
-                return CannotDecode(_reason(error))
-        return found
+        try:
+            return self._decode_whole(files)
+        except _FAILURES as error:
+            self._refusals += 1
+            return CannotDecode(_reason(error))
 
     def decode_row_groups(
         self, file: OpenedFile, groups: Sequence[int], first: int, selection: RowSelection, *, late: bool
@@ -123,7 +131,8 @@ class PolarsDecoder:
         return found
 
     # ------------------------------------------------------------------------------------------------ whole files
-    def _decode_group(self, sources: Sequence[Source], files: Sequence[DataFile]) -> Decoded:
+    def _decode_whole(self, files: Sequence[DataFile]) -> Decoded:
+        sources = self._unopened
         paths = [resolve_file(self._context.table_location, task.path) for task, _, _ in files]
         constants = [constants for _, constants, _ in files]
         selections = [selection for _, _, selection in files]
@@ -131,9 +140,12 @@ class PolarsDecoder:
             not any(isinstance(source, Constant) for source in sources) or all(c == constants[0] for c in constants)
         )
         scan = _scan(paths, sources, with_path=not is_uniform)
-        frame = scan.head(_TOGETHER_ROWS + 1).collect()
-        if frame.height > _TOGETHER_ROWS:
-            raise _Declined(f"{len(paths)} files have more rows than are decoded at once")
+        frame = scan.head(self._most_rows + 1).collect()
+        if frame.height > self._most_rows:
+            if len(files) == 1:
+                raise _Declined(f"'{paths[0]}' has more rows than are decoded at once")
+            half = len(files) // 2
+            return [*self._decode_whole(files[:half]), *self._decode_whole(files[half:])]
         if is_uniform:
             return self._batches(sources, frame, _Files(constants[:1]))
         lengths = _lengths(frame.drop_in_place(_PATH), paths)
@@ -215,18 +227,6 @@ def _scan(paths: list[str], sources: Iterable[Source], *, with_path: bool = Fals
     )
 
 
-def _grouped(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    group: list[DataFile] = []
-    size = 0
-    for file in files:
-        if group and size + file[0].size > _TOGETHER_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(file)
-        size += file[0].size
-    yield group
-
-
 def _lengths(found: pl.Series, paths: Sequence[str]) -> list[int]:
     """Return the number of rows of each file, by the path of each row."""
     lengths = [0] * len(paths)
@@ -252,7 +252,12 @@ def _selected(selections: Sequence[RowSelection], paths: Sequence[str], lengths:
 
 
 def _filtered(frame: pl.DataFrame, mask: Mask) -> pl.DataFrame:
-    return frame if mask.all() else frame.filter(pl.Series(mask))
+    if mask.all():
+        return frame
+    chosen = pl.Series(mask)
+    return pl.DataFrame(
+        [column.filter(chosen) for column in frame.get_columns()]
+    )  # without a query, which takes longer
 
 
 def _arrow_batches(
@@ -264,7 +269,8 @@ def _arrow_batches(
         yield 0, without_columns(frame.height)
         return
     level = pl.CompatLevel.newest() if views else pl.CompatLevel.oldest()
-    table = frame.select(names).to_arrow(compat_level=level)
+    chosen = frame if frame.columns == names else pl.DataFrame([frame.get_column(name) for name in names])
+    table = chosen.to_arrow(compat_level=level)
     most = max(1, min(_BATCH_ROWS, _BATCH_BYTES * table.num_rows // max(1, table.nbytes)))
     start = 0
     for batch in table.to_batches(max_chunksize=None if views else most):

@@ -108,7 +108,8 @@ def read_batches(
     scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers, decoder=decoder)
     step = progress.begin(READ_FILES, plan.files.num_rows, "files")
     read = step.counting(scan.read_unit, len)
-    return step.shown(flat_map_ordered(read, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows))))
+    units = _grouped(_prepared(plan), *(() if decoder is None else decoder.unit))
+    return step.shown(flat_map_ordered(read, units, min(workers, max(1, plan.files.num_rows))))
 
 
 def output_schema(context: ReadContext) -> pa.Schema:
@@ -190,12 +191,14 @@ def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 # ------------------------------------------------------------------------------------- from the file table to tasks
-def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
+def _grouped(
+    files: Iterable[Prepared], most_bytes: int = _UNIT_BYTES, most_files: int = _UNIT_FILES
+) -> Iterator[list[Prepared]]:
     """Yield groups of files, in order, so that small files are read together."""
     unit: list[Prepared] = []
     size = 0
     for prepared in files:
-        if unit and (size + prepared[0].size > _UNIT_BYTES or len(unit) >= _UNIT_FILES):
+        if unit and (size + prepared[0].size > most_bytes or len(unit) >= most_files):
             yield unit
             unit, size = [], 0
         unit.append(prepared)

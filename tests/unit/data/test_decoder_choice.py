@@ -79,7 +79,7 @@ def test_an_old_polars_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert choose_decoder(plan(tmp_path, schema_of(x=LONG)), views=True) is None
 
 
-# --------------------------------------------------------------------------------------------- in processes of their own
+# -------------------------------------------------------------------------------------------- in processes of their own
 def run(code: str, **environment: str) -> str:
     """Run a program in a fresh interpreter and return what it prints."""
     full = {**os.environ, "PYTHONPATH": str(SOURCE), **environment}
@@ -151,7 +151,7 @@ polars_decoder._UNOPENED_BYTES = {unopened}
 lazy = Table.open({path!r}).to_polars()
 found = []
 for engine in ("in-memory", "streaming"):
-    joined = lazy.join(lazy.filter(pl.col("x") > 2), on="x").join(lazy, on="x", how="full")
+    joined = lazy.select("x").join(lazy.filter(pl.col("x") > 2), on="x", how="full").join(lazy.select("x"), on="x")
     both = [joined, *(lazy.filter(pl.col("x") >= i) for i in range(4)), pl.concat([lazy] * 5)]
     found.append([frame.height for frame in pl.collect_all(both, engine=engine)])
 print(found[0] == found[1], found[0])

@@ -56,8 +56,9 @@ def values_of(kind: DataType) -> pa.Array:
     """The values of a type at its limits, and nulls among them."""
     match kind:
         case DecimalType(precision, scale):
-            most = Decimal(10**precision - 1).scaleb(-scale)
-            return pa.array([most, None, -most, Decimal(0), Decimal(1).scaleb(-scale)], pa.decimal128(precision, scale))
+            digits = [10**precision - 1, None, 1 - 10**precision, 0, 1]
+            exact = [None if n is None else Decimal(f"{n}e-{scale}") for n in digits]
+            return pa.array(exact, pa.decimal128(precision, scale))
     first = datetime(1, 1, 1)
     by_type: dict[DataType, tuple[pa.DataType, list[Any]]] = {
         BOOLEAN: (pa.bool_(), [True, None, False, True, None]),
@@ -148,14 +149,13 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("where", CONDITIONS)
-@pytest.mark.parametrize("output", [None, ["y"], ["p", "x"], ["s", "p"]], ids=str)
+@pytest.mark.parametrize("output", [None, ["y"], ["s", "p"]], ids=str)
 @pytest.mark.parametrize("late", [0, 1 << 30], ids=["late", "at once"])
-@pytest.mark.parametrize("size", [1 << 30, 20], ids=["one row group", "row groups"])
 def test_conditions_partitions_and_deleted_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None, output: list[str] | None, late: int, size: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None, output: list[str] | None, late: int
 ) -> None:
     monkeypatch.setattr(files, "_LATE_BYTES", late)
-    plan = plan_of(tmp_path, FULL, many(tmp_path, row_group_size=size), partitions=["p"], where=where, output=output)
+    plan = plan_of(tmp_path, FULL, many(tmp_path, row_group_size=20), partitions=["p"], where=where, output=output)
     assert assert_decoded(plan) == []
 
 
@@ -259,7 +259,7 @@ BROKEN: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("way", BROKEN)
-def test_the_error_of_a_broken_file_is_that_of_pyarrow(tmp_path: Path, way: str, capfd: Any) -> None:
+def test_the_error_of_a_broken_file_is_that_of_pyarrow(tmp_path: Path, way: str) -> None:
     rows = [
         write(tmp_path, pa.table({"x": range(100)}), name, compression="none") for name in ("a.parquet", "b.parquet")
     ]
@@ -363,7 +363,7 @@ def test_the_comparison_sees_differences(tmp_path: Path, monkeypatch: pytest.Mon
     change = {
         "order": lambda frame: frame.reverse(),
         "null": lambda frame: frame.fill_null(0.0),
-        "sign": lambda frame: frame.select(polars_decoder.pl.col("x") + 0.0),
+        "sign": lambda frame: frame.select(polars_decoder.pl.col("x").abs()),
     }[wrong]
     filtered = PolarsFrames(change)
     monkeypatch.setattr(polars_decoder.pl.LazyFrame, "collect", filtered.collect)
