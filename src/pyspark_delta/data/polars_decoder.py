@@ -30,6 +30,7 @@ _UNIT_FILES = 512
 _TEXT_UNIT_BYTES = 16 << 20
 _FEWEST_BYTES = 128 << 10  # of columns, uncompressed: PyArrow decodes fewer bytes as fast
 _MOST_BYTES = 128 << 20  # of columns, uncompressed, that are decoded at once; PyArrow decodes row groups in parts
+_CHUNK_ROWS = 16_384  # smaller chunks are joined: each becomes a batch
 _BATCH_ROWS = 262_144
 _BATCH_BYTES = 8 << 20
 _PATH = "\0path"  # no column of a file has this name
@@ -146,6 +147,8 @@ class PolarsDecoder:
                 raise _Declined(f"'{paths[0]}' has more rows than are decoded at once")
             half = len(files) // 2
             return [*self._decode_whole(files[:half]), *self._decode_whole(files[half:])]
+        if frame.height < _CHUNK_ROWS * frame.n_chunks():
+            frame = frame.rechunk()  # there is a chunk for each file
         if is_uniform:
             return self._batches(sources, frame, _Files(constants[:1]))
         lengths = _lengths(frame.drop_in_place(_PATH), paths)

@@ -51,7 +51,8 @@ class Readable(ABC):
         self, columns: Sequence[str] | None, where: Expression | None, limit: int | None
     ) -> Iterable[pa.RecordBatch]:
         """Read the same rows as `_reader`. Texts and binaries of a batch may be views, which Polars has too."""
-        return self._reader(columns, where, limit)
+        rows: Iterable[pa.RecordBatch] = self._reader(columns, where, limit)
+        return rows
 
     # ------------------------------------------------------------------------------------------------------ Arrow
     def to_reader(self) -> pa.RecordBatchReader:

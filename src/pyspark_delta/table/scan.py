@@ -93,7 +93,7 @@ class Scan(Readable):
         self, columns: Sequence[str] | None, where: Expression | None, limit: int | None
     ) -> Iterable[pa.RecordBatch]:
         if limit is not None or self.row_limit is not None:
-            return self._reader(columns, where, limit)
+            return super()._views(columns, where, limit)
         plan = self._planned(columns, where)
         return read_batches(plan, decoder=choose_decoder(plan, views=True))
 

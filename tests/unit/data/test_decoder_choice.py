@@ -147,7 +147,7 @@ import polars as pl
 from pyspark_delta import Table
 from pyspark_delta.data import decoder_choice, polars_decoder
 decoder_choice._FEWEST_BYTES = polars_decoder._FEWEST_BYTES = 0
-polars_decoder._UNOPENED_BYTES = {unopened}
+polars_decoder._REFUSALS = {refusals}
 lazy = Table.open({path!r}).to_polars()
 found = []
 for engine in ("in-memory", "streaming"):
@@ -159,15 +159,15 @@ print(found[0] == found[1], found[0])
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("unopened", [0, 1 << 20])
+@pytest.mark.parametrize("refusals", [0, 2])
 def test_queries_of_polars_on_many_frames_do_not_wait_for_each_other(
-    tmp_path: Path, threads: str, unopened: int
+    tmp_path: Path, threads: str, refusals: int
 ) -> None:
     """A query of Polars waits for rows that Polars decodes, on as many threads as it has."""
     table = Table.create(tmp_path, "x BIGINT, s STRING")
     for i in range(4):
         table.append({"x": [i], "s": [f"text {i}"]})
-    said = run(JOINED.format(path=str(tmp_path), unopened=unopened), POLARS_MAX_THREADS=threads)
+    said = run(JOINED.format(path=str(tmp_path), refusals=refusals), POLARS_MAX_THREADS=threads)
     assert said == "True [4, 4, 3, 2, 1, 20]"
 
 

@@ -39,15 +39,12 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 
-UNOPENED, OPENED = 1 << 20, 0
-MICROS = 10**6
 
-
-@pytest.fixture(params=[UNOPENED, OPENED], ids=["unopened", "opened"], autouse=True)
+@pytest.fixture(params=[True, False], ids=["unopened", "opened"], autouse=True)
 def unopened(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Let Polars decode files of any size, with and without a look at their footers."""
     monkeypatch.setattr(polars_decoder, "_FEWEST_BYTES", 0)
-    monkeypatch.setattr(polars_decoder, "_UNOPENED_BYTES", request.param)
+    monkeypatch.setattr(polars_decoder, "_REFUSALS", 2 if request.param else 0)
     monkeypatch.setattr(files, "_SMALL_ROWS", 0)  # PyArrow converts no files together
     return bool(request.param)
 
@@ -288,12 +285,13 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
         list(read_batches(plan, decoder=recorder(plan)))
 
 
-def test_after_refusals_files_are_opened_first(tmp_path: Path, unopened: bool) -> None:
+def test_after_refusals_files_are_opened_first(tmp_path: Path, unopened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of another type cost a scan two attempts, not one for each group of files."""
-    given = [write(tmp_path, pa.table({"x": pa.array([i], pa.int32())}), f"{i}.parquet") for i in range(200)]
+    monkeypatch.setattr(polars_decoder, "_UNIT_FILES", 5)
+    given = [write(tmp_path, pa.table({"x": pa.array([i], pa.int32())}), f"{i}.parquet") for i in range(20)]
     plan = plan_of(tmp_path, schema_of(x=LONG), given)
     decoder = recorder(plan)
-    assert sum(b.num_rows for b in read_batches(plan, 1, decoder)) == 200
+    assert sum(b.num_rows for b in read_batches(plan, 1, decoder)) == 20
     assert len([a for a in decoder.answers if a is not True]) == (2 if unopened else 0)
 
 
@@ -333,12 +331,12 @@ def test_files_and_row_groups_are_decoded_in_parts(
     """Memory is bounded: by the bytes of files and their rows, and by the bytes of the columns of row groups."""
     given = [write(tmp_path, pa.table({"x": range(1000)}), f"{i}.parquet", row_group_size=100) for i in range(4)]
     plan = plan_of(tmp_path, schema_of(x=LONG), given)
-    monkeypatch.setattr(polars_decoder, "_TOGETHER_BYTES", 2 * given[0]["size"])
-    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 1000)
-    declined = assert_decoded(plan)
-    assert (scans, len(declined)) == (([(2, ["x"])] * 2, 0) if unopened else ([], 4))
-    monkeypatch.setattr(polars_decoder, "_TOGETHER_ROWS", 1500)
-    assert len(assert_decoded(plan)) == (1 + 4 if unopened else 4)
+    monkeypatch.setattr(polars_decoder, "_UNIT_BYTES", 2 * given[0]["size"])
+    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8 * 1000)  # the rows of one file
+    assert assert_decoded(plan) == []
+    assert sorted(count for count, _ in scans) == [1, 1, 1, 1, *([2, 2] if unopened else [])]
+    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8 * 900)
+    assert len(assert_decoded(plan)) == (6 if unopened else 4)
 
 
 def test_batches_for_arrow_are_bounded(tmp_path: Path) -> None:
