@@ -105,7 +105,7 @@ class _Measure:
             for batch in read_task(chosen, replace(task, deletion_vector=None)):
                 rows += batch.num_rows
                 for column, values in decoded:
-                    values.add(select(batch, column.path))
+                    values.add(select(batch, column.path), bounded=column.stored.has_bounds)
         text = with_member(text, ["numRecords"], str(rows))
         for column, values in zip(self._columns, found, strict=True):
             text = values.written(text, column.stored, self._string_prefix)
@@ -126,9 +126,11 @@ class _Range:
     high: Any = None
     has_nan: bool = False
 
-    def add(self, values: Any) -> None:
-        """Include some values of the column."""
+    def add(self, values: Any, *, bounded: bool = True) -> None:
+        """Include some values of the column; only the number of nulls if columns of its type have no bounds."""
         self.nulls += values.null_count
+        if not bounded:
+            return
         if pa.types.is_floating(values.type):
             self.has_nan = self.has_nan or bool(pc.any(pc.is_nan(values)).as_py())
         found = pc.min_max(values)
@@ -182,12 +184,21 @@ class _Footer:
         if not isinstance(column, Leaf):
             return _Range()
         leaf = column.source.first
+        if not stored.has_bounds:
+            return self._counted(leaf) or _Range()
         physical = self._schema.column(leaf).physical_type
         calendar = legacy_calendar(self._key_values, {physical}, "UTC")
         if calendar is not None and calendar.concerns(to_arrow(stored.type)):
             return _Range(bounded=stored.type != TIMESTAMP)  # its instants depend on the time zone of the reader
         exact = physical in ("INT32", "INT64") and _is_stored_exactly(column.source.type, to_arrow(stored.type))
         return (self._summed(leaf) if exact else None) or _Range()
+
+    def _counted(self, leaf: int) -> _Range | None:
+        """Return the number of nulls in all row groups; None if one row group lacks it."""
+        known = [group.column(leaf).statistics for group in self._groups]
+        if any(statistics is None or not statistics.has_null_count for statistics in known):
+            return None
+        return _Range(is_known=True, bounded=False, nulls=sum(statistics.null_count for statistics in known))
 
     def _summed(self, leaf: int) -> _Range | None:
         """Return the statistics of all row groups together; None if one row group lacks them."""
@@ -206,7 +217,9 @@ class _Footer:
 
 
 def _may_be_exact(column: StatsColumn) -> bool:
-    """Return True if footers may have exact bounds of the type."""
+    """Return True if footers may have all statistics of the type, exactly."""
+    if not column.has_bounds:
+        return column.leaf is not None
     found = to_arrow(column.type)
     return bool(pa.types.is_signed_integer(found) or pa.types.is_date32(found) or pa.types.is_timestamp(found))
 

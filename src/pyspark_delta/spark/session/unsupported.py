@@ -29,10 +29,9 @@ _INSTEAD = {
     "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) before the write sets the number of files.",
     "REORG": f"To rewrite the files, {_REWRITE}.",
     "RESTORE": "Use {open}.restoreToVersion(version) or {open}.restoreToTimestamp(timestamp).",
-    "CLONE": "Read the version to copy, and write it to the new path.",
-    "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
-    "format('delta').",
-    "GENERATE": "Engines that read Delta tables need no manifest; {read}.inputFiles() lists the data files.",
+    "CLONE": "Use {open}.clone(target).",
+    "CONVERT TO DELTA": "Use DeltaTable.convertToDelta(spark, 'parquet.`/path`').",
+    "GENERATE": "Use {open}.generate('symlink_format_manifest').",
     "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); its name stays "
     "in the protocol.",
     "DESCRIBE HISTORY": "Use {open}.history().",
@@ -83,30 +82,9 @@ class UnsupportedOperations:
         """Not supported."""
         raise refusal("OPTIMIZE", "DeltaTable.optimize")
 
-    def clone(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CLONE", "DeltaTable.clone")
-
-    def cloneAtVersion(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CLONE", "DeltaTable.cloneAtVersion")
-
-    def cloneAtTimestamp(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CLONE", "DeltaTable.cloneAtTimestamp")
-
-    def generate(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("GENERATE", "DeltaTable.generate")
-
     def dropFeatureSupport(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""
         raise refusal("DROP FEATURE", "DeltaTable.dropFeatureSupport")
-
-    @classmethod
-    def convertToDelta(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CONVERT TO DELTA", "DeltaTable.convertToDelta")
 
 
 @contextmanager
