@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 
 import pyspark_delta
+from pyspark_delta.maintenance.clone import ClonePlan, CloneResult
+from pyspark_delta.maintenance.convert import ConvertPlan
+from pyspark_delta.maintenance.manifest import ManifestPlan, ManifestResult
 from pyspark_delta.maintenance.restore import RestorePlan
+from pyspark_delta.maintenance.statistics import StatisticsPlan, StatisticsResult
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
@@ -32,11 +36,18 @@ RETURNED = (
     ChangePlan,
     ChangeResult,
     Changes,
+    ClonePlan,
+    CloneResult,
+    ConvertPlan,
     DeltaMergeBuilder,
     DeltaTableAlter,
     DeltaTransaction,
+    ManifestPlan,
+    ManifestResult,
     RestorePlan,
     Scan,
+    StatisticsPlan,
+    StatisticsResult,
     TableAlter,
     TableMerge,
     VacuumPlan,

@@ -30,6 +30,7 @@ NOT_RUN = {
     "docs/logging-and-progress.md": 0,
     "docs/interchange.md": 0,
     "docs/maintenance.md": 0,
+    "docs/clone-and-convert.md": 0,
 }
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE

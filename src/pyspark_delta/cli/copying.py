@@ -23,14 +23,14 @@ def clone(
     target: Annotated[
         str, typer.Argument(metavar="TARGET", help="A new folder, a URI, or a name in the connected catalog.")
     ],
-    deep: Annotated[bool, typer.Option("--deep", help="Copy the data files; default: name those of the table.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Copy the data files; default: name those of the table.")
+    ] = False,
     version: Annotated[int | None, typer.Option("--version", min=0, metavar="N", help="The version to clone.")] = None,
     timestamp: Annotated[
         str | None, typer.Option("--timestamp", metavar="TIME", help="Or the newest version not after this time.")
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Bring an earlier clone of the table up to date.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Bring an earlier clone of the table up to date.")] = False,
     property_: PropertyOption = None,
     user_metadata: UserMetadataOption = None,
     plan: PlanOption = False,

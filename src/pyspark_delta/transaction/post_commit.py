@@ -77,9 +77,7 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
 def _refresh_manifest(ready: ReadyCommit, base: TableState) -> None:
     """Write the manifests of the partitions that the commit changed, from the newest version."""
     if ready.adds.num_rows or ready.removes.num_rows:
-        snapshot = Snapshot.load(
-            base.location, storage_options=base.storage_options, catalog_table=base.catalog_table
-        )
+        snapshot = Snapshot.load(base.location, storage_options=base.storage_options, catalog_table=base.catalog_table)
         refresh_manifests(snapshot, (ready.adds, ready.removes))
 
 

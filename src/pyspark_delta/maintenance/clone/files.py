@@ -117,8 +117,7 @@ def _vectors_inside(vectors: pa.StructArray, source_location: str, target_locati
     moved = [_vector_inside(location, source_location, target_location) for location in coded.dictionary.to_pylist()]
     new_kinds, new_texts = (pa.array([one[at] for one in moved], pa.string()).take(coded.indices) for at in (0, 1))
     kinds, texts = (
-        pc.replace_with_mask(column, absolute, values)
-        for column, values in ((kinds, new_kinds), (texts, new_texts))
+        pc.replace_with_mask(column, absolute, values) for column, values in ((kinds, new_kinds), (texts, new_texts))
     )
     return pa.StructArray.from_arrays([kinds, texts, *others], fields=list(vectors.type), mask=vectors.is_null())
 

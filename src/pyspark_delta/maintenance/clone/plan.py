@@ -180,9 +180,7 @@ def _draft(plan: ClonePlan, user_metadata: str | None, engine_info: str) -> Comm
     after = plan.declaration.configuration
     before = None if plan.target.snapshot is None else plan.target.snapshot.configuration
     return CommitDraft(
-        operation=Operation(
-            "CLONE", {"source": plan.source_name, "sourceVersion": plan.source.version}, plan.metrics
-        ),
+        operation=Operation("CLONE", {"source": plan.source_name, "sourceVersion": plan.source.version}, plan.metrics),
         adds=plan.adds,
         removes=plan.removes,
         metadata=after.metadata if before is None or after.metadata != before.metadata else None,

@@ -39,9 +39,7 @@ class Footer:
     stats: str | None
 
 
-def read_footer(
-    path: str, storage_options: Mapping[str, str], partitioned: StructType, *, statistics: bool
-) -> Footer:
+def read_footer(path: str, storage_options: Mapping[str, str], partitioned: StructType, *, statistics: bool) -> Footer:
     """Return the footer of the file at a location. `partitioned` are columns without statistics.
 
     Raises DataFileError, and SchemaMismatchError for a type that Delta does not have.
@@ -113,9 +111,7 @@ class _Chunks:
         return cls(nulls, bounds if known else [])
 
 
-def _bounds(
-    file: pq.ParquetFile, column: StatsColumn, leaf: int, chunks: list[tuple[Any, Any]]
-) -> tuple[Any, Any]:
+def _bounds(file: pq.ParquetFile, column: StatsColumn, leaf: int, chunks: list[tuple[Any, Any]]) -> tuple[Any, Any]:
     """Return the physical bounds of a column as `stored_bounds` takes them; None where the footer cannot be used."""
     described = file.schema.column(leaf)
     physical, logical = described.physical_type, str(described.logical_type)

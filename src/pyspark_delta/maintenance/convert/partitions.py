@@ -131,9 +131,7 @@ def _exists(make: Callable[[], object]) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------- values
-def _stored(
-    texts: pa.Array, field: StructField, directories: pa.Array, location: str, time_zone: str
-) -> pa.Array:
+def _stored(texts: pa.Array, field: StructField, directories: pa.Array, location: str, time_zone: str) -> pa.Array:
     """Return the values as the log holds them. Raises InvalidOperationError for one that is not of the type."""
     if field.type == STRING:
         return texts

@@ -249,9 +249,7 @@ class _Footers:
             if not is_spelled_alike(merged, schema):
                 for number in numbers:
                     location = join(self._request.location, paths[number].as_py())
-                    texts[number] = read_statistics(
-                        location, self._request.storage_options, table, self._partitioned
-                    )
+                    texts[number] = read_statistics(location, self._request.storage_options, table, self._partitioned)
 
 
 def _each(paths: pa.Array) -> Iterator[str]:

@@ -88,9 +88,7 @@ def _merged(table: DataType, file: DataType, where: str) -> DataType:
         case ArrayType(ours), ArrayType(theirs):
             return ArrayType(_merged(ours, theirs, f"{where}.element"), True)
         case MapType(key, value), MapType(other_key, other_value):
-            return MapType(
-                _merged(key, other_key, f"{where}.key"), _merged(value, other_value, f"{where}.value"), True
-            )
+            return MapType(_merged(key, other_key, f"{where}.key"), _merged(value, other_value, f"{where}.value"), True)
         case _ if table == file:
             return table
         case _ if table in _STORED_AS_INT32 and file in _STORED_AS_INT32:
