@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 SAME = ("operation", "operationParameters", "isolationLevel", "isBlindAppend")
 TABLES = {
     "vectors": "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'",
-    "mapped": "'delta.enableDeletionVectors' = 'false', 'delta.columnMapping.mode' = 'name', 'delta.appendOnly' = 'false'",
+    "mapped": "'delta.enableDeletionVectors' = 'false', 'delta.columnMapping.mode' = 'name', 'user.x' = 'y'",
 }
 
 
@@ -95,12 +95,14 @@ def test_versions_are_cloned_alike(delta_spark_server: DeltaSparkServer, path: P
     assert len(rows(tmp_path / "b")) == 100
 
 
-PARQUET = {
-    "flat": ("", "id, cast(id as tinyint) b, cast(id / 3 as decimal(12, 2)) m, 'ü' s, timestamp'2024-01-31 12:00:00' at"),
-    "partitioned": ("day date, n int", "id, id / 2 x, array(id) l, named_struct('a', id) st, date'2024-01-31' day, "
-                    "cast(id % 3 as int) n"),
-    "odd values": ("p string", "id, map('k', id) m, if(id % 3 = 0, null, concat('a b/%:=', id % 3)) p"),
-}  # fmt: skip
+FLAT = "id, cast(id as tinyint) b, cast(id / 3 as decimal(12, 2)) m, 'ü' s, timestamp'2024-01-31 12:00:00' at"
+PARTITIONED = "id, id / 2 x, array(id) l, named_struct('a', id) st, date'2024-01-31' day, cast(id % 3 as int) n"
+ODD = "id, map('k', id) m, if(id % 3 = 0, null, concat('a b/%:=', id % 3)) p"
+PARQUET = {  # declared partition columns, and the rows
+    "flat": ("", FLAT),
+    "partitioned": ("day date, n int", PARTITIONED),
+    "odd values": ("p string", ODD),
+}
 
 
 @pytest.mark.parametrize("kind", PARQUET)

@@ -52,8 +52,8 @@ class Copying:
     def test_directories_are_converted(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path / "t")
         frame = session.sql(
-            "select id, cast(id as byte) b, if(id % 2 = 0, date'2024-01-31', null) day, timestamp'2024-01-31 12:00:00' at"
-            " , id / 2 x, array(id) l, named_struct('s', cast(id as string)) st from range(10)"
+            "select id, cast(id as byte) b, if(id % 2 = 0, date'2024-01-31', null) day, id / 2 x, array(id) l"
+            ", timestamp'2024-01-31 12:00:00' at, named_struct('s', cast(id as string)) st from range(10)"
         )
         frame.coalesce(1).write.partitionBy("day").parquet(path)
         before = sorted(map(repr, session.read.parquet(path).select(frame.columns).collect()))

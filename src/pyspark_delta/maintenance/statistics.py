@@ -1,4 +1,4 @@
-"""COMPUTE STATS: statistics for files that lack them, from Parquet footers where these suffice, otherwise from the rows.
+"""COMPUTE STATS: statistics for files that lack them, from Parquet footers where these suffice, otherwise from rows.
 
 The files are committed again with the same rows, so a concurrent append is no conflict, and readers of changes see
 nothing.

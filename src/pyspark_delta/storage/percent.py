@@ -6,6 +6,7 @@ for unusual texts, once for each distinct one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.storage.paths import decode, encode_path, resolve_file, split, to_absolute_path
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ _HIDDEN = r"//|/$|^/|(?:^|/)\.{1,2}(?:/|$)|\x00"
 _ESCAPED = r"[^A-Za-z0-9_\-!.~'()*:@&=+$,;/]"  # in an absolute path
 _ESCAPED_BELOW = r"[^A-Za-z0-9_\-!.~'()*@&=+$,;/]"  # in a relative path, where ':' may have to be escaped
 _ABSOLUTE = r"^/|^[A-Za-z][A-Za-z0-9+.\-]*:"
+_NOT_BELOW = r"^$|//|/$|^/|(?:^|/)\.{1,2}(?:/|$)|\x00"
+_ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?/")
 _NOT_PLAIN = r"^$|^/|^[A-Za-z][A-Za-z0-9+.\-]*:|//|/$|(?:^|/)\.{1,2}(?:/|$)|\x00"
 
 
@@ -130,7 +134,24 @@ def _resolve(table_location: str, array: pa.Array) -> pa.Array:
         if decoded is array or not _any_match(decoded, _HIDDEN):
             prefix = pa.scalar(table_location.rstrip("/"), array.type)
             return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))
-    return _each_distinct(array, lambda raw: resolve_file(table_location, raw))
+    located = _resolve_absolute(table_location, array)
+    return _each_distinct(array, lambda raw: resolve_file(table_location, raw)) if located is None else located
+
+
+def _resolve_absolute(table_location: str, array: pa.Array) -> pa.Array | None:
+    """Return the locations of absolute paths in one store, such as those of a clone; None for others."""
+    match = _ROOT.match(array[0].as_py() or "") if len(array) else None
+    if match is None or not pc.all(pc.starts_with(array, match[0])).as_py():
+        return None
+    rest = pc.utf8_slice_codeunits(array, len(match[0]))
+    decoded = _decode(rest)
+    if _any_match(rest, _NOT_BELOW) or (decoded is not rest and _any_match(decoded, _HIDDEN)):
+        return None
+    try:
+        prefix = resolve_file(table_location, f"{match[0]}x")[:-2]
+    except CorruptLogError:
+        return None
+    return pc.binary_join_element_wise(pa.scalar(prefix, array.type), decoded, pa.scalar("/", array.type))
 
 
 def _any_match(array: pa.Array, pattern: str) -> bool:

@@ -77,7 +77,11 @@ def test_files_stay_and_all_engines_read_the_table(tmp_path: Path) -> None:
         (["2024-02-30"], STRING, ["2024-02-30"]),
         (["2024-01"], STRING, ["2024-01"]),
         (["2024-01-31", "7"], STRING, ["2024-01-31", "7"]),
-        (["2024-01-31 12%3A00%3A00", "2024-01-31"], TIMESTAMP, ["2024-01-31T12:00:00.000000Z", "2024-01-31T00:00:00.000000Z"]),
+        (
+            ["2024-01-31 12%3A00%3A00", "2024-01-31"],
+            TIMESTAMP,
+            ["2024-01-31T12:00:00.000000Z", "2024-01-31T00:00:00.000000Z"],
+        ),
         (["1.10", "1.1"], STRING, ["1.10", "1.1"]),
         (["a%2Fb", "%C3%BC", "ü", "100%", "a b"], STRING, ["a/b", "ü", "ü", "100%", "a b"]),
         (["__HIVE_DEFAULT_PARTITION__"], STRING, [None]),
@@ -121,7 +125,7 @@ def test_directories_that_do_not_fit_are_named(tmp_path: Path) -> None:
         Table.convert(tmp_path)
     (tmp_path / "b.parquet").unlink()
     write(tmp_path / "night=1" / "a.parquet", id=[1])
-    with pytest.raises(InvalidOperationError, match="'night=1'.* has the partition column 'night' where 'day'"):
+    with pytest.raises(InvalidOperationError, match=r"'night=1'.* has the partition column 'night' where 'day'"):
         Table.convert(tmp_path)
     (tmp_path / "night=1" / "a.parquet").unlink()
     write(tmp_path / "day=2" / "plain" / "a.parquet", id=[1])
@@ -149,17 +153,17 @@ def test_schemas_are_merged_where_spark_merges_them(tmp_path: Path) -> None:
 def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", id=pa.array([1], pa.int32()))
     write(tmp_path / "b.parquet", id=pa.array([2], pa.int64()))
-    with pytest.raises(SchemaMismatchError, match="'b.parquet'.*column 'id' is long, theirs is integer"):
+    with pytest.raises(SchemaMismatchError, match=r"'b.parquet'.*column 'id' is long, theirs is integer"):
         Table.convert(tmp_path)
     (tmp_path / "b.parquet").write_bytes(b"PAR1 is missing")
-    with pytest.raises(InvalidOperationError, match="'b.parquet'.*skip_unreadable"):
+    with pytest.raises(InvalidOperationError, match=r"'b.parquet'.*skip_unreadable"):
         Table.convert(tmp_path)
     assert Table.convert(tmp_path, skip_unreadable=True, plan=True).skipped == ("b.parquet",)
     write(tmp_path / "b.parquet", at=pa.array([0], pa.timestamp("ns")))
-    with pytest.raises(SchemaMismatchError, match="'b.parquet'.*nanoseconds"):
+    with pytest.raises(SchemaMismatchError, match=r"'b.parquet'.*nanoseconds"):
         Table.convert(tmp_path)
     write(tmp_path / "b.parquet", at=pa.array([0], pa.time64("us")))
-    with pytest.raises(SchemaMismatchError, match="'b.parquet'"):
+    with pytest.raises(SchemaMismatchError, match=r"'b.parquet'"):
         Table.convert(tmp_path)
     write(tmp_path / "b.parquet", **{"a b": [1]})
     with pytest.raises((SchemaMismatchError, InvalidOperationError), match="a b"):
@@ -211,17 +215,36 @@ def test_statistics_are_true_and_safe(tmp_path: Path) -> None:
     (found,) = stats(Table.convert(tmp_path))
     assert found["numRecords"] == 3
     assert found["nullCount"] == {
-        **{"i": 1, "s": 1, "f": 0, "d": 1, "at": 0, "ms": 0, "m": 1, "u": 0, "b": 2},
+        "i": 1,
+        "s": 1,
+        "f": 0,
+        "d": 1,
+        "at": 0,
+        "ms": 0,
+        "m": 1,
+        "u": 0,
+        "b": 2,
         "st": {"x": 2},
     }
     assert found["minValues"] == {
-        **{"i": 1, "s": "b", "f": -0.0, "d": "1500-01-01", "m": -1.5},
-        **{"at": "2024-01-31T12:00:00.123Z", "ms": "2024-01-31T12:00:00.123Z", "st": {"x": 5}},
+        "i": 1,
+        "s": "b",
+        "f": -0.0,
+        "d": "1500-01-01",
+        "m": -1.5,
+        "at": "2024-01-31T12:00:00.123Z",
+        "ms": "2024-01-31T12:00:00.123Z",
+        "st": {"x": 5},
     }
     # NaN is the greatest number, and this writer leaves it out of the bounds: no maximum of `f`.
     assert found["maxValues"] == {
-        **{"i": 3, "s": "ü" * 32 + "\U0010ffff", "d": "2024-01-31", "m": 2.0},
-        **{"at": "2024-01-31T12:00:00.124Z", "ms": "2024-01-31T12:00:00.123Z", "st": {"x": 5}},
+        "i": 3,
+        "s": "ü" * 32 + "\U0010ffff",
+        "d": "2024-01-31",
+        "m": 2.0,
+        "at": "2024-01-31T12:00:00.124Z",
+        "ms": "2024-01-31T12:00:00.123Z",
+        "st": {"x": 5},
     }
 
 

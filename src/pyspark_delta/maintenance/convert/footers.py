@@ -19,8 +19,17 @@ from pyspark_delta.data.opened import opened_file
 from pyspark_delta.maintenance.convert.schema import schema_of_file
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
-from pyspark_delta.schema.types import BINARY, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from pyspark_delta.schema.types import DecimalType, StructType
+from pyspark_delta.schema.types import (
+    BINARY,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DecimalType,
+    StructType,
+)
 from pyspark_delta.stats.collect import stored_bounds
 from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn, stats_columns
 

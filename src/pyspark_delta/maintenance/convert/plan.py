@@ -135,11 +135,14 @@ class ConvertPlan:
         if self.configuration is None:
             return f"'{self.location}' is a Delta table already."
         known = self.configuration
-        partitions = _types(known.schema, known.partition_columns)
+        columns, partitions = (
+            listed([f"{name} {text}" for name, text in _types(known.schema, names).items()])
+            for names in (known.schema.names, known.partition_columns)
+        )
         lines = [
             f"Convert '{self.location}': {counted(self.files.num_rows, 'file')} of {self.size_in_bytes} bytes.",
-            f"  columns: {listed([f'{name} {text}' for name, text in _types(known.schema, known.schema.names).items()])}",
-            f"  partition columns: {listed([f'{name} {text}' for name, text in partitions.items()]) or 'none'}",
+            f"  columns: {columns}",
+            f"  partition columns: {partitions or 'none'}",
         ]
         if self.skipped:
             lines.append(f"  {counted(len(self.skipped), 'file')} cannot be read and are left out")

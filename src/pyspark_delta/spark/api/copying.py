@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from pyspark.sql.types import StructType as SparkStruct
 
@@ -42,7 +42,11 @@ class CopyingDeltaTable:
 
     _spark: SparkSession
     _storage_options: Mapping[str, str]
-    forPath: ClassVar[Any]
+
+    @classmethod
+    @abstractmethod
+    def forPath(cls, sparkSession: SparkSession, path: str) -> Any:
+        """Return the table at a path."""
 
     @abstractmethod
     def _open(self, version: int | None = None, timestamp: str | datetime | int | None = None) -> Snapshot: ...
@@ -196,7 +200,10 @@ class CopyingDeltaTable:
 
     # ------------------------------------------------------------------------------------ for engines without Delta
     def generate(self, mode: str) -> None:
-        """Write symlink manifests of the latest version; `mode` is `symlink_format_manifest`. Raises as `Table.generate`."""
+        """Write symlink manifests of the latest version; `mode` is `symlink_format_manifest`.
+
+        Raises as `Table.generate`.
+        """
         plan_manifest(self._open(), check_text("mode", mode)).execute()
 
     @overload
