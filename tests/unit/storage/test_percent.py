@@ -134,7 +134,7 @@ def test_absolute_paths_of_one_store_are_resolved_as_one_by_one(root: str, raw: 
     assert resolve_column("/t", pa.array(texts, pa.string())).to_pylist() == expected
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\0/"), min_size=1), min_size=1, max_size=20))
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1), min_size=1, max_size=20))
 def test_encoded_columns_equal_one_by_one_and_are_decoded_to_the_same(names: list[str]) -> None:
     below = pa.array([f"d/{name}" for name in names] + names)
     assert encode_column(below).to_pylist() == [encode_path(path) for path in below.to_pylist()]
