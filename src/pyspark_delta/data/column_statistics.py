@@ -7,9 +7,9 @@ one batch at a time. Deleted rows are included: a file with a deletion vector ge
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import orjson
@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyspark_delta.actions.columns import STATS
 from pyspark_delta.data.file_columns import Absent, Column, FileSchema, Leaf, Struct
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.data.reader import read_task, tasks_of
+from pyspark_delta.expressions.tree import Column as StatsLeaf
 from pyspark_delta.parallel import flat_map_ordered
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import STATS_STRING_PREFIX_LENGTH
@@ -27,10 +29,11 @@ from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
 from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
-from pyspark_delta.schema.types import TIMESTAMP, StructField, StructType
+from pyspark_delta.schema.types import LONG, TIMESTAMP, StructField, StructType
 from pyspark_delta.stats.collect import stored_bounds
 from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import select
+from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.stats.texts import with_member
 from pyspark_delta.storage.paths import resolve_file
 
@@ -60,6 +63,19 @@ def with_column_statistics(
     measure = _Measure(location, configuration, tuple(columns), storage_options)
     texts = flat_map_ordered(measure.texts, _rows(files), min(_THREADS, files.num_rows))
     return files.set_column(files.column_names.index("stats"), "stats", pa.array(texts, pa.string()))
+
+
+def lacking_statistics(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[tuple[str, ...]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the files that lack their number of records, or of nulls in some of the columns, by physical path.
+
+    Bounds are not required: there are none if all values are null or NaN, or if a string has no upper bound.
+    """
+    leaves = [StatsLeaf(("numRecords",), LONG), *(StatsLeaf(("nullCount", *path), LONG) for path in columns)]
+    for batch in batches:
+        stats = parse_stats(batch.column(STATS.name), leaves)
+        yield batch.filter(reduce(pc.or_, (pc.is_null(select(stats, leaf.path)) for leaf in leaves)))
 
 
 def _rows(files: pa.Table) -> Iterator[tuple[ScanTask, str | None]]:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.columns import FILE_FIELDS, STATS
+from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
-from pyspark_delta.data.column_statistics import MeasuredColumn, with_column_statistics
+from pyspark_delta.data.column_statistics import MeasuredColumn, lacking_statistics, with_column_statistics
 from pyspark_delta.display import counted, html_facts, listed
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.sql import parse_predicate
-from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.protocol.clustering import clustering_paths
@@ -31,9 +30,8 @@ from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
 from pyspark_delta.schema.edits import spelled
 from pyspark_delta.schema.json import dump_json
-from pyspark_delta.schema.types import LONG, StructType
+from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 
@@ -147,7 +145,7 @@ def plan_statistics(
         chosen = plan_scan(snapshot, [], condition).files["path"].combine_chunks()
     batches = [_chosen(batch, chosen) for batch in snapshot.read_files(FileRequest(_NAMES))]
     if only_missing:
-        batches = list(_lacking(batches, measured))
+        batches = list(lacking_statistics(batches, [column.stored.path for column in measured]))
     files = pa.Table.from_batches([batch.cast(pa.schema(FILE_FIELDS)) for batch in batches], pa.schema(FILE_FIELDS))
     return StatisticsPlan(snapshot, files, measured, where)
 
@@ -188,18 +186,3 @@ def _paths(
 
 def _chosen(batch: pa.RecordBatch, paths: pa.Array | None) -> pa.RecordBatch:
     return batch if paths is None else batch.filter(pc.is_in(batch.column("path"), value_set=paths))
-
-
-def _lacking(batches: Sequence[pa.RecordBatch], columns: Sequence[MeasuredColumn]) -> Iterator[pa.RecordBatch]:
-    """Yield the files without number of records or of nulls. Bounds are not required: a column may have none."""
-    leaves = [Column(("numRecords",), LONG), *(Column(("nullCount", *one.stored.path), LONG) for one in columns)]
-    for batch in batches:
-        stats = parse_stats(batch.column(STATS.name), leaves)
-        yield batch.filter(reduce(pc.or_, (pc.is_null(_leaf(stats, leaf.path)) for leaf in leaves)))
-
-
-def _leaf(stats: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    found = stats.column(path[0])
-    for name in path[1:]:
-        found = pc.struct_field(found, [found.type.get_field_index(name)])
-    return found

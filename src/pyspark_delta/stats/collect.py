@@ -36,15 +36,15 @@ def collect_stats(
     nulls: dict[str, Any] = {}
     for column in columns:
         if column.leaf is None:
-            _put(nulls, column.path, observations.null_counts.get(column.path, 0))
+            put_at(nulls, column.path, observations.null_counts.get(column.path, 0))
             continue
         null_count, low, high = _footer_column(footer, column, column.leaf, observations)
-        _put(nulls, column.path, null_count)
+        put_at(nulls, column.path, null_count)
         if column.has_bounds and low is not None and high is not None:
             lower, upper = stored_bounds(column, low, high, string_prefix)
-            _put(minimum, column.path, lower)
+            put_at(minimum, column.path, lower)
             if column.path not in observations.nan:  # which is larger than any number
-                _put(maximum, column.path, upper)
+                put_at(maximum, column.path, upper)
     stats = {
         "numRecords": footer.num_rows,
         "minValues": minimum,
@@ -178,7 +178,7 @@ def _decimal_text(unscaled: int, scale: int) -> str:
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
 
 
-def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+def put_at(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     """Set the value at a path of nested objects; None is left out."""
     if value is None:
         return

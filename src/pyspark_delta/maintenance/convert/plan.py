@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
 from pyspark_delta.display import counted, html_facts, listed
 from pyspark_delta.errors import DataFileError, InvalidOperationError, SchemaMismatchError, TableNotFoundError
-from pyspark_delta.maintenance.convert.footers import Footer, read_footer, read_statistics
+from pyspark_delta.maintenance.convert.footers import Footer, FooterReader
 from pyspark_delta.maintenance.convert.partitions import partitions_of
 from pyspark_delta.maintenance.convert.schema import (
     IncompatibleTypesError,
@@ -184,6 +184,7 @@ class _Footers:
     def __init__(self, request: ConvertRequest, partitioned: StructType) -> None:
         self._request = request
         self._partitioned = partitioned
+        self._reader = FooterReader(request.storage_options, partitioned, statistics=request.statistics)
         self.skipped: list[str] = []
 
     def read(self, paths: pa.Array) -> tuple[StructType, pa.Array]:
@@ -213,9 +214,7 @@ class _Footers:
     def _footer(self, path: str) -> tuple[str, Footer | None]:
         request, location = self._request, join(self._request.location, path)
         try:
-            return path, read_footer(
-                location, request.storage_options, self._partitioned, statistics=request.statistics
-            )
+            return path, self._reader.read(location)
         except DataFileError as error:
             if request.skip_unreadable:
                 return path, None
@@ -252,7 +251,7 @@ class _Footers:
             if not is_spelled_alike(merged, schema):
                 for number in numbers:
                     location = join(self._request.location, paths[number].as_py())
-                    texts[number] = read_statistics(location, self._request.storage_options, table, self._partitioned)
+                    texts[number] = self._reader.read_as(location, table)
 
 
 def _each(paths: pa.Array) -> Iterator[str]:
