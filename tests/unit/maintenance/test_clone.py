@@ -242,6 +242,19 @@ def test_the_column_mapping_mode_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_properties_must_suit_the_files(tmp_path: Path) -> None:
+    source = make(tmp_path / "t")
+    for name, value, error in (
+        ("delta.constraints.small", "id < 5", "CHECK constraint"),
+        ("delta.ofTheFuture", "1", "delta.ofTheFuture"),
+        ("delta.enableIcebergCompatV2", "true", ""),
+    ):
+        with pytest.raises(InvalidOperationError, match=error):
+            source.clone(tmp_path / "x", properties={name: value})
+    source.clone(tmp_path / "x", properties=ROW_IDS)
+    assert sorted(file[1] or 0 for file in stat(Table.open(tmp_path / "x")).values()) == [0, 10]
+
+
 def test_unknown_properties_of_the_source_are_kept(tmp_path: Path) -> None:
     source = make(tmp_path / "t")
     log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"

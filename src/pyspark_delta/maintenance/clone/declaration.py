@@ -11,8 +11,10 @@ import orjson
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.catalog.creation import Creation, creation_of
+from pyspark_delta.ddl.change import draft_change
+from pyspark_delta.ddl.properties import set_properties
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.maintenance.clone.target import CLONE_OF, CloneTarget
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TABLE_ID, TableConfiguration, lasting_properties
@@ -20,11 +22,11 @@ from pyspark_delta.protocol.identity import MARK, move_marks
 from pyspark_delta.protocol.properties import (
     CHECKPOINT_PROTECTION_VERSION,
     COLUMN_MAPPING_MAX_ID,
+    ENABLE_IN_COMMIT_TIMESTAMPS,
     IN_COMMIT_TIMESTAMP_TIME,
     IN_COMMIT_TIMESTAMP_VERSION,
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
-    check_property,
 )
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.snapshot import Snapshot
@@ -59,11 +61,11 @@ def declare_clone(
     those of the clone. Raises InvalidOptionError for a property that is not valid, and InvalidOperationError for
     another column mapping mode or an unknown feature.
     """
-    for name, value in properties.items():
-        check_property(name, value)
     before = None if target.snapshot is None else target.snapshot.configuration
-    kept = _kept_properties(source, keeps_row_ids)
-    wanted = {**lasting_properties(before), **_overridden(kept, properties), CLONE_OF: _origin(source)}
+    left_out = _OF_THE_SOURCE if keeps_row_ids else (*_OF_THE_SOURCE, MATERIALIZED_ROW_ID.name)
+    kept = {name: value for name, value in source.properties.items() if name not in left_out}
+    chosen = {name: value for name, value in _with_overrides(source, properties).items() if name not in left_out}
+    wanted = {**chosen, CLONE_OF: _origin(source), **_own_properties(before)}
     creation = Creation(properties=wanted) if before is not None else creation_of(target.catalog_table, wanted)
     after = evolve(
         before,
@@ -84,14 +86,23 @@ def declare_clone(
     return Declaration(after, _domains(source, target, after, keeps_row_ids))
 
 
-def _kept_properties(source: Snapshot, keeps_row_ids: bool) -> dict[str, str]:
-    left_out = _OF_THE_SOURCE if keeps_row_ids else (*_OF_THE_SOURCE, MATERIALIZED_ROW_ID.name)
-    return {name: value for name, value in source.properties.items() if name not in left_out}
+def _with_overrides(source: Snapshot, properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the properties of the source with others, which its files must comply with as if it got them itself."""
+    if not properties:
+        return source.properties
+    change = set_properties(source.configuration, properties)
+    draft_change(change, source.configuration, keeps_files=source.num_files() > 0, complying=(Feature.ROW_TRACKING,))
+    return change.metadata.configuration
 
 
-def _overridden(kept: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
-    given = {name.casefold() for name in properties}
-    return {**{name: value for name, value in kept.items() if name.casefold() not in given}, **properties}
+def _own_properties(before: TableConfiguration | None) -> dict[str, str]:
+    """Return the properties that a table keeps when a clone replaces it: its history depends on them."""
+    if before is None:
+        return {}
+    names = [CHECKPOINT_PROTECTION_VERSION.name]
+    if is_active(before, Feature.IN_COMMIT_TIMESTAMP):
+        names += [ENABLE_IN_COMMIT_TIMESTAMPS.name, IN_COMMIT_TIMESTAMP_VERSION.name, IN_COMMIT_TIMESTAMP_TIME.name]
+    return {name: before.properties[name] for name in names if name in before.properties} | lasting_properties(before)
 
 
 def _origin(source: Snapshot) -> str:
