@@ -58,8 +58,8 @@ def manifests(snapshot: Snapshot) -> dict[str, pa.Array]:
     directories = partition_directories(files, names)
     groups = pa.table([directories, locations], names=["directory", "location"]).group_by("directory")
     return {
-        join(DIRECTORY, row["directory"], _MANIFEST): pa.array(row["location_list"], pa.string())
-        for row in _rows(groups.aggregate([("location", "list")]))
+        join(DIRECTORY, directory, _MANIFEST): pa.array(found, pa.string())
+        for directory, found in _rows(groups.aggregate([("location", "list")]).select(["directory", "location_list"]))
     }
 
 
@@ -112,6 +112,6 @@ def _joined(values: pa.Table) -> pa.Array:
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, list[str]]]:
+def _rows(table: pa.Table) -> Iterator[tuple[str, list[str]]]:
     for batch in table.to_batches(max_chunksize=64):
-        yield from batch.to_pylist()
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

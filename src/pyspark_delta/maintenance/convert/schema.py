@@ -75,9 +75,9 @@ def is_spelled_alike(table: StructType, file: StructType) -> bool:
         known = table.find(field.name)
         if known is None or known.name != field.name:
             return False
-        both = isinstance(field.type, StructType) and isinstance(known.type, StructType)
-        if both and not is_spelled_alike(known.type, field.type):
-            return False
+        match known.type, field.type:
+            case StructType() as ours, StructType() as theirs if not is_spelled_alike(ours, theirs):
+                return False
     return True
 
 
