@@ -15,13 +15,17 @@ import pytest
 
 import pyspark_delta
 from pyspark_delta.inspection import TableDiff
+from pyspark_delta.maintenance.clone import ClonePlan, CloneResult
+from pyspark_delta.maintenance.convert import ConvertPlan
 from pyspark_delta.maintenance.drop_feature import DropFeaturePlan, DropFeatureResult
 from pyspark_delta.maintenance.layout.quality import ClusteringQuality
+from pyspark_delta.maintenance.manifest import ManifestPlan, ManifestResult
 from pyspark_delta.maintenance.policy import MaintenancePlan, MaintenanceReport
 from pyspark_delta.maintenance.restore import RestorePlan
 from pyspark_delta.maintenance.rewriting.layout_metrics import LayoutMetrics
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan
+from pyspark_delta.maintenance.statistics import StatisticsPlan, StatisticsResult
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
@@ -41,6 +45,9 @@ RETURNED = (
     ChangeResult,
     Changes,
     ClusteringQuality,
+    ClonePlan,
+    CloneResult,
+    ConvertPlan,
     DeltaMergeBuilder,
     DeltaOptimizeBuilder,
     DeltaReorgBuilder,
@@ -52,10 +59,14 @@ RETURNED = (
     MaintenancePlan,
     MaintenanceReport,
     LayoutMetrics,
+    ManifestPlan,
+    ManifestResult,
     RestorePlan,
     RewritePlan,
     RewriteResult,
     Scan,
+    StatisticsPlan,
+    StatisticsResult,
     TableAlter,
     TableDiff,
     TableMerge,

@@ -34,6 +34,7 @@ NOT_RUN = {
     "docs/dropping-features.md": 0,
     "docs/clustering.md": 0,
     "docs/optimize.md": 0,
+    "docs/clone-and-convert.md": 0,
 }
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from pyspark_delta._version import __version__
 from pyspark_delta.cli import (
     clustering,
+    copying,
     definition,
     features,
     inspecting,
@@ -74,6 +75,10 @@ for _command in (
     rearranging.optimize,
     rearranging.purge,
     clustering.clustering,
+    copying.clone,
+    copying.convert,
+    copying.generate,
+    copying.analyze,
     inspection.doctor,
 ):
     app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)

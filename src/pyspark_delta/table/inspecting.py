@@ -100,8 +100,8 @@ class InspectedTable(ABC):
         These are files, rows, columns, properties, protocol and metadata domains. Print it, or read its Arrow tables.
         Only the log is read. Raises VersionNotFoundError, and InvalidOptionError for what is not a version.
         """
-        return TableDiff(self._at(version), self.snapshot if other is None else self._at(other))
+        return TableDiff(self._version(version), self.snapshot if other is None else self._version(other))
 
-    def _at(self, version: int) -> Snapshot:
+    def _version(self, version: int) -> Snapshot:
         check_version(version)
         return self.snapshot if version == self.snapshot.version else self.snapshot.at_version(version)

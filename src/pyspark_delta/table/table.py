@@ -26,6 +26,7 @@ from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.table.arguments import check_arguments, check_version
 from pyspark_delta.table.clustering import ClusteredTable
+from pyspark_delta.table.copying import CopyingTable
 from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.features import TableOfFeatures
 from pyspark_delta.table.inspecting import InspectedTable
@@ -45,6 +46,7 @@ class Table(
     MaintainedTable,
     RearrangedTable,
     ClusteredTable,
+    CopyingTable,
     InspectedTable,
     TableOfFeatures,
     KeptTable,
@@ -109,6 +111,10 @@ class Table(
             tail=tail,
         )
         return cls(snapshot, is_latest=False)
+
+    @classmethod
+    def _at(cls, snapshot: Snapshot) -> Table:
+        return cls(snapshot)
 
     @classmethod
     @check_arguments

@@ -22,6 +22,7 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
+from pyspark_delta.spark.api.copying import CopyingDeltaTable
 from pyspark_delta.spark.api.describe import detail_frame, history_frame
 from pyspark_delta.spark.api.features import DeltaTableOfFeatures
 from pyspark_delta.spark.api.inspecting import InspectedDeltaTable
@@ -41,7 +42,6 @@ from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog, path_of_identifier
-from pyspark_delta.spark.session.unsupported import UnsupportedOperations
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.table import Table
@@ -54,7 +54,11 @@ __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuil
 
 
 class DeltaTable(
-    MaintainedDeltaTable, RearrangedDeltaTable, InspectedDeltaTable, DeltaTableOfFeatures, UnsupportedOperations
+    MaintainedDeltaTable,
+    RearrangedDeltaTable,
+    CopyingDeltaTable,
+    InspectedDeltaTable,
+    DeltaTableOfFeatures,
 ):
     """A Delta table at a path or in a catalog. Each method opens the latest version when it is called.
 
