@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
-from pyspark_delta.cli import definition, inspection, maintenance, rows, writing
+from pyspark_delta.cli import checking, definition, inspection, maintenance, rows, writing
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.output import discard, prepare_streams, print_problem, print_text
 
@@ -58,6 +58,9 @@ for _command in (
     maintenance.restore,
     maintenance.undo,
     maintenance.vacuum,
+    checking.check,
+    checking.repair,
+    checking.health,
     inspection.doctor,
 ):
     app.command(_command.__name__.rstrip("_"))(_command)

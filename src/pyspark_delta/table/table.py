@@ -25,6 +25,7 @@ from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.table.arguments import check_arguments
+from pyspark_delta.table.checking import CheckedTable
 from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.reading import ReadableTable
@@ -34,7 +35,7 @@ from pyspark_delta.table.writing import Place, provenance, write
 from pyspark_delta.write.options import parse_mode
 
 
-class Table(ReadableTable, WritableTable, MaintainedTable):
+class Table(ReadableTable, WritableTable, MaintainedTable, CheckedTable):
     """A Delta table without Spark: it shows one version, and its changes apply to the latest one.
 
     >>> table = Table.open("/data/flights")            # doctest: +SKIP

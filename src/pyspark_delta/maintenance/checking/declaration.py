@@ -17,7 +17,7 @@ from pyspark_delta.maintenance.checking.state import TableState
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.feature import FeatureKind
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
 from pyspark_delta.protocol.properties import (
     COLUMN_MAPPING_MAX_ID,
     MATERIALIZED_ROW_COMMIT_VERSION,
@@ -123,17 +123,18 @@ def _check_use(configuration: TableConfiguration, findings: Findings) -> None:
         except DeltaError:
             continue
         if unsupported:
-            concerns_readers = feature.kind is FeatureKind.READER_WRITER
             findings.add(
                 "P02",
                 f"Schema or properties use {feature.name}, which the protocol does not support.",
-                severity=Severity.ERROR if _is_type(feature.name) else Severity.WARNING,
-                advice=None if concerns_readers else "Add the feature to the protocol; writers ignore the rule until.",
+                severity=_severity_of_use(feature),
             )
 
 
-def _is_type(name: str) -> bool:
-    return name in ("timestampNtz", "variantType")
+def _severity_of_use(feature: TableFeature) -> Severity:
+    """Return how bad it is that a feature is used without support: otherwise writers and readers ignore it (C231)."""
+    if feature.name in ("timestampNtz", "variantType"):
+        return Severity.ERROR  # a type that readers may not know
+    return Severity.WARNING if feature.kind is FeatureKind.READER_WRITER else Severity.INFO
 
 
 def _check_properties(configuration: TableConfiguration, findings: Findings) -> None:

@@ -112,13 +112,23 @@ def check_checksum(log: TableLog, file: FileStatus, state: TableState, now: int,
     except FileNotFoundInStoreError:
         return
     except DeltaError as error:
-        findings.add("K09", f"The version checksum cannot be read: {error.message}", **where)
+        if not _is_early(content):
+            findings.add("K09", f"The version checksum cannot be read: {error.message}", **where)
         return
     for difference in _differences(checksum, state, now):
         findings.add("K09", f"The version checksum is wrong: {difference}.", **where)
     listed = _listed_files(content)
     if listed is not None and not _holds(state, listed):
         findings.add("K09", "The version checksum lists other files (allFiles) than the log has.", **where)
+
+
+def _is_early(content: bytes) -> bool:
+    """Return True for checksums from before they were specified, which lack protocol and metadata."""
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(value, dict) and "numFiles" in value and not {"protocol", "metadata"} <= value.keys()
 
 
 def _differences(checksum: VersionChecksum, state: TableState, now: int) -> list[str]:
