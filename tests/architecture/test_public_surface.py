@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 import pyspark_delta
+from pyspark_delta.maintenance.checking import CheckResult, Finding
+from pyspark_delta.maintenance.checking.repair import RepairPlan, RepairResult, RepairStep
+from pyspark_delta.maintenance.health import HealthReport, HealthTopic
 from pyspark_delta.maintenance.restore import RestorePlan
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
@@ -32,9 +35,16 @@ RETURNED = (
     ChangePlan,
     ChangeResult,
     Changes,
+    CheckResult,
     DeltaMergeBuilder,
     DeltaTableAlter,
     DeltaTransaction,
+    Finding,
+    HealthReport,
+    HealthTopic,
+    RepairPlan,
+    RepairResult,
+    RepairStep,
     RestorePlan,
     Scan,
     TableAlter,

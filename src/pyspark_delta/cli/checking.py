@@ -49,7 +49,7 @@ def check(
 ) -> None:
     """Check a table against the protocol.
 
-    Nothing is changed. A table that is too damaged to be opened is checked, too. The exit code is 3 if there are errors.
+    Nothing is changed. A table that is too damaged to be opened is checked, too. The exit code is 3 if it has errors.
     """
     from pyspark_delta.maintenance.checking import CheckRequest, check_table
 
@@ -117,7 +117,11 @@ def health(path: PathArgument, option: StorageOption = None, as_json: JsonOption
         return
     print_rows(
         ("topic", "figure", "value"),
-        ((t.name, name.replace("_", " "), _readable(name, value)) for t in report.topics for name, value in t.figures.items()),
+        (
+            (t.name, name.replace("_", " "), _readable(name, value))
+            for t in report.topics
+            for name, value in t.figures.items()
+        ),
     )
     for topic in report.topics:
         if topic.advice:

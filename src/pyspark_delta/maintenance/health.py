@@ -45,7 +45,7 @@ class HealthTopic:
 
 @dataclass(frozen=True, repr=False)
 class HealthReport:
-    """The health of a version of a table, topic by topic: files, skipping, deleted rows, log, checkpoints, retention."""
+    """The health of a version: files, skipping, deleted rows, log, checkpoints and retention, each a topic."""
 
     location: str
     version: int
@@ -206,4 +206,3 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-

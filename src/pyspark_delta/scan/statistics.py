@@ -52,7 +52,9 @@ def statistics_leaves(configuration: TableConfiguration) -> list[StatisticsLeaf]
 
 
 def _leaf(statistic: str, logical: StatsColumn, physical: StatsColumn) -> StatisticsLeaf:
-    return StatisticsLeaf(Column((statistic, *logical.path), logical.type), Column((statistic, *physical.path), physical.type))
+    return StatisticsLeaf(
+        Column((statistic, *logical.path), logical.type), Column((statistic, *physical.path), physical.type)
+    )
 
 
 def _flat_schema(leaves: list[StatisticsLeaf]) -> pa.Schema:

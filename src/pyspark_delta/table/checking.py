@@ -76,9 +76,7 @@ class CheckedTable(ABC):
         self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: Literal[False] = False
     ) -> RepairResult: ...
     @overload
-    def repair(
-        self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: Literal[True]
-    ) -> RepairPlan: ...
+    def repair(self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: Literal[True]) -> RepairPlan: ...
     def repair(
         self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: bool = False
     ) -> RepairResult | RepairPlan:

@@ -100,7 +100,9 @@ _ALL = (
     Check("P12", "features that were dropped", _W, "C229", "log", "Keep the versions before it out of use."),
     Check("P13", "metadata domains", _W, "C201, C209", "log", "Have the writer of the domain correct it."),
     # ------------------------------------------------------------------------------------------------------ files
-    Check("F01", "existence of files", _E, "C138", "list", "Restore the file, or remove it from the log.", MISSING_FILES),
+    Check(
+        "F01", "existence of files", _E, "C138", "list", "Restore the file, or remove it from the log.", MISSING_FILES
+    ),
     Check("F02", "sizes of files", _E, "C140", "list", "Restore the file, or remove it from the log."),
     Check("F03", "files that are live twice", _E, "C144, C220", "log", "Remove one of the two.", DUPLICATES),
     Check("F04", "partition values", _E, "C139, C373, C416-C425", "log", _REWRITE),

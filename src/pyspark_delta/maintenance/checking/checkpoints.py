@@ -1,4 +1,4 @@
-"""Checks of checkpoints: their kind, their structure, and their contents against the commits (K01 to K06, K11 to K13)."""
+"""Checks of checkpoints: their kinds, structure, and contents against the commits (K01 to K06, K11 to K13)."""
 
 from __future__ import annotations
 
@@ -196,8 +196,11 @@ def _unreadable(checkpoint: Checkpoint, error: Exception, findings: Findings) ->
 def _has_inline_files(reader: CheckpointReader) -> bool:
     if reader.text is not None:
         return bool(reader.text.lines_of("add") or reader.text.lines_of("remove"))
-    return any(part.row_groups_with(f"{action}.path", until_found=True) for part in reader.top_level for action in
-               ("add", "remove"))
+    return any(
+        part.row_groups_with(f"{action}.path", until_found=True)
+        for part in reader.top_level
+        for action in ("add", "remove")
+    )
 
 
 def load_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -> TableState | None:
@@ -344,4 +347,3 @@ def _removes(reader: CheckpointReader, location: str, findings: Findings) -> Ite
         times = np.asarray(batch.column("deletion_timestamp").fill_null(0))
         none = np.zeros(len(batch), np.int64)
         yield FileActions(batch.column("path"), keyed(batch, location), none.astype(np.bool_), none, times)
-

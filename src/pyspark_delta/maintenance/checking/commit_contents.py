@@ -226,7 +226,7 @@ class _Reader:
         self._damaged(
             "L02",
             number,
-            f"line {number} of '{self._text.path}' holds {len(known)} actions ({', '.join(known)}) where one is allowed",
+            f"line {number} of '{self._text.path}' holds {len(known)} actions ({', '.join(known)}) instead of one",
         )
 
     # --------------------------------------------------------------------------------------------- file actions

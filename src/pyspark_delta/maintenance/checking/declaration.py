@@ -289,4 +289,3 @@ def _supports(configuration: TableConfiguration, name: str) -> bool:
 
 def _sentence(error: Exception) -> str:
     return error.message if isinstance(error, DeltaError) else "The schema is nested too deeply."
-

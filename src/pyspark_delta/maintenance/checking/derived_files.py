@@ -91,9 +91,11 @@ def check_compaction(log: TableLog, name: CompactionName, file: FileStatus, find
         problems.append(f"{wrong:,} file actions differ from those of its commits")
     if len(found) != len(held.adds) + len(held.removes):
         problems.append("it has several actions for one file")
-    for what in ("protocol", "metadata"):
-        if comparable(getattr(state, what)) != comparable(getattr(compacted, what)):
-            problems.append(f"its {what} is not that of its commits")
+    problems += [
+        f"its {what} is not that of its commits"
+        for what in ("protocol", "metadata")
+        if comparable(getattr(state, what)) != comparable(getattr(compacted, what))
+    ]
     if state.transactions != compacted.transactions:
         problems.append("its transactions are not those of its commits")
     if state.domains != compacted.domains:
@@ -139,7 +141,9 @@ def _differences(checksum: VersionChecksum, state: TableState, now: int) -> list
         ("numDeletedRecordsOpt", checksum.num_deleted_records, totals.num_deleted_records),
         ("numDeletionVectorsOpt", checksum.num_deletion_vectors, totals.num_deletion_vectors),
     ]
-    found += [f"{name} is {ours}, and the log has {theirs}" for name, ours, theirs in pairs if ours not in (None, theirs)]
+    found += [
+        f"{name} is {ours}, and the log has {theirs}" for name, ours, theirs in pairs if ours not in (None, theirs)
+    ]
     if comparable(checksum.protocol) != comparable(state.protocol):
         found.append("its protocol is not that of the log")
     if comparable(checksum.metadata) != comparable(state.metadata):

@@ -145,4 +145,3 @@ class Sizes:
                 f"{self._bytes:,} bytes.",
                 version=self._table.version,
             )
-

@@ -41,8 +41,8 @@ class Finding:
     """One thing that is wrong with a table, or worth knowing.
 
     `id` names the check, `rule` the rows of the conformance checklist. `version`, `line` and `file` say where; they are
-    None where they do not apply. `message` is one sentence, `advice` says what to do, and `repair` names the repair that
-    removes the finding, or is empty.
+    None where they do not apply. `message` is one sentence, `advice` says what to do, and `repair` names the repair
+    that removes the finding, or is empty.
     """
 
     id: str

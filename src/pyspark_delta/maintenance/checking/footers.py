@@ -118,9 +118,7 @@ def _examine(snapshot: Snapshot, file: _File, layouts: Layouts | None) -> Iterat
         yield from _vector(snapshot, file, file.vector, rows)
 
 
-def _vector(
-    snapshot: Snapshot, file: _File, vector: DeletionVectorDescriptor, rows: int | None
-) -> Iterator[Problem]:
+def _vector(snapshot: Snapshot, file: _File, vector: DeletionVectorDescriptor, rows: int | None) -> Iterator[Problem]:
     if vector.storage_type == "i":
         return  # decoded with the log
 
@@ -131,7 +129,7 @@ def _vector(
         bitmap = read_deletion_vector(store, snapshot.location, vector, data_file=file.path)
     except DeltaError as error:
         if not isinstance(error.__context__, FileNotFoundInStoreError):  # reported by the listing
-            yield "D02" if "cardinality" in error.message else "D01", error.message, None
+            yield "D02" if "its descriptor says" in error.message else "D01", error.message, None
         return
     if bitmap and rows is not None and bitmap.max() >= rows:
         problem = f"The deletion vector of '{file.path}' names row {bitmap.max():,}, and the file has {rows:,}."
@@ -172,4 +170,3 @@ def _footer_bounds(metadata: pq.FileMetaData, position: int) -> tuple[int, int] 
         lows.append(statistics.min)
         highs.append(statistics.max)
     return (min(lows), max(highs)) if lows else None
-

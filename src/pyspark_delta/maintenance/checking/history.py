@@ -24,7 +24,9 @@ class History:
     vacuum_start: int | None = None
     transaction_ids: set[int] = field(default_factory=set)
 
-    def check(self, contents: Contents, before: TableConfiguration | None, state: TableState, findings: Findings) -> None:
+    def check(
+        self, contents: Contents, before: TableConfiguration | None, state: TableState, findings: Findings
+    ) -> None:
         """Check one commit; `before` is the configuration of the version before, `state` that of its own."""
         infos = contents.of(CommitInfo)
         info: CommitInfo | None = infos[0][1] if infos else None
@@ -142,4 +144,3 @@ def _check_dropped(
 def _final_names(configuration: TableConfiguration) -> frozenset[str]:
     names = (name for name in supported_features(configuration))
     return frozenset(name if (known := find_feature(name)) is None else known.name for name in names)
-

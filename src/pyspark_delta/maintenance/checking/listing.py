@@ -1,7 +1,7 @@
 """Checks that need a listing: files that the log names exist, with their sizes, and which others there are.
 
-F01, F02, F09 to F12, D01 for files of deletion vectors, K04 and K10 for sidecars. On a local disk each file is asked for
-its size; on a store of objects one listing answers.
+F01, F02, F09 to F12, D01 for files of deletion vectors, K04 and K10 for sidecars. On a local disk each file is asked
+for its size; on a store of objects one listing answers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY
 from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.maintenance.checking.findings import Findings, Severity
 from pyspark_delta.maintenance.checking.live_files import Array, hashes
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.vacuum import VacuumRequest, plan_vacuum
 from pyspark_delta.maintenance.vacuum.removes import named_paths
-from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.protocol.properties import DELETED_FILE_RETENTION
 from pyspark_delta.snapshot import Snapshot

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from pyspark_delta.actions.model import CheckpointMetadata, DomainMetadata, Metadata, Protocol, SetTransaction, Sidecar
@@ -46,7 +48,7 @@ def check_versions(log: TableLog, findings: Findings) -> None:
                 severity=Severity.INFO,
                 advice="They cannot be read; the log clean-up deletes them.",
             )
-    for before, after in zip(edges, edges[1:], strict=False):
+    for before, after in pairwise(edges):
         if after > before + 1:
             _report_gap(log, findings, before, after, starts)
 
@@ -55,9 +57,7 @@ def _report_gap(log: TableLog, findings: Findings, before: int, after: int, star
     first, last = before + 1, after - 1
     later = [version for version in starts if version >= after]
     named = f"Version {first} is" if first == last else f"Versions {first} to {last} are"
-    compacted = [
-        str(name) for name in log.listing.compactions if name.start <= first and last <= name.end
-    ]
+    compacted = [str(name) for name in log.listing.compactions if name.start <= first and last <= name.end]
     covered = f"; the compaction {compacted[0]} holds their actions" if compacted else ""
     if after in starts:
         findings.add(
@@ -107,7 +107,7 @@ def check_times(log: TableLog, configuration: TableConfiguration | None, finding
 def _check_order(log: TableLog, findings: Findings) -> None:
     versions = sorted(log.listing.commits)
     found = 0
-    for before, after in zip(versions, versions[1:], strict=False):
+    for before, after in pairwise(versions):
         older, newer = log.listing.commits[before], log.listing.commits[after]
         if newer.modification_time < older.modification_time:
             found += 1
@@ -286,4 +286,3 @@ def _first(values: Array) -> Array:
 
 def _without_repeats(files: Array) -> Array:
     return _first(files["key"])
-

@@ -114,10 +114,7 @@ class RepairPlan:
         A repair that commits fails with a CommitConflictError if a concurrent commit changes what it relies on; the
         repairs before it stay made.
         """
-        done = []
-        for step in self.steps:
-            if step.allowed and _REPAIRS[step.name](self, step):
-                done.append(step.name)
+        done = [step.name for step in self.steps if step.allowed and _REPAIRS[step.name](self, step)]
         snapshot = self.snapshot() if done else None
         return RepairResult(tuple(done), self.check.version if snapshot is None else snapshot.version, self.unrepaired)
 

@@ -68,9 +68,7 @@ def check_rows(snapshot: Snapshot, findings: Findings) -> None:
 def _check_unique(ids: Array, snapshot: Snapshot, findings: Findings) -> None:
     repeated = len(ids) - len(np.unique(ids))
     if repeated:
-        findings.add(
-            "R04", f"{repeated:,} rows have the row id of another row.", version=snapshot.version
-        )
+        findings.add("R04", f"{repeated:,} rows have the row id of another row.", version=snapshot.version)
 
 
 def _tasks(snapshot: Snapshot, has_ids: bool) -> Iterator[tuple[ScanTask, str | None]]:

@@ -6,13 +6,21 @@ A table that cannot be opened is checked as far as its log can be read.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.tail_store import with_tail
-from pyspark_delta.errors import CatalogError, DeltaError, InvalidOptionError, StorageError, TableNotFoundError
+from pyspark_delta.errors import (
+    CatalogError,
+    DeltaError,
+    DeltaWarning,
+    InvalidOptionError,
+    StorageError,
+    TableNotFoundError,
+)
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import segment_of
@@ -117,6 +125,12 @@ class _Run:
         self._files = 0
 
     def result(self) -> CheckResult:
+        """Run the checks. What readers only warn of is a finding here."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeltaWarning)
+            return self._checked()
+
+    def _checked(self) -> CheckResult:
         log, findings = self._log, self._findings
         check_versions(log, findings)
         check_names(log, findings)

@@ -113,11 +113,11 @@ class Values:
             return
         name = ".".join(path)
         wrong = pc.or_kleene(pc.greater(nulls, records), pc.less(nulls, 0))
-        self._report(batch, pc.fill_null(wrong, False), ("nullCount", *path), f"has an impossible null count of '{name}'")
+        self._report(
+            batch, pc.fill_null(wrong, False), ("nullCount", *path), f"has an impossible null count of '{name}'"
+        )
 
-    def _report(
-        self, batch: LiveBatch, wrong: pa.Array, what: tuple[str, ...], problem: str, id_: str = "S02"
-    ) -> None:
+    def _report(self, batch: LiveBatch, wrong: pa.Array, what: tuple[str, ...], problem: str, id_: str = "S02") -> None:
         number = wrong.true_count
         if not number or what in self._reported:
             return
@@ -134,7 +134,8 @@ def _needs_records(table: LiveTable) -> bool:
     """True if every file needs numRecords, as for Iceberg compatibility (C405); files with vectors always do."""
     try:
         return any(
-            is_active(table.configuration, feature) for feature in (Feature.ICEBERG_COMPAT_V2, Feature.ICEBERG_COMPAT_V3)
+            is_active(table.configuration, feature)
+            for feature in (Feature.ICEBERG_COMPAT_V2, Feature.ICEBERG_COMPAT_V3)
         )
     except DeltaError:
         return False

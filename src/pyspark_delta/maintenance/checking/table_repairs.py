@@ -96,9 +96,7 @@ def advance_row_id_mark(snapshot: Snapshot, engine_info: str) -> bool:
         highest = max(highest, -1 if found is None else found)
     if highest < 0:
         return False
-    mark = DomainMetadata(
-        domain=ROW_TRACKING, configuration=orjson.dumps({"rowIdHighWaterMark": highest}).decode()
-    )
+    mark = DomainMetadata(domain=ROW_TRACKING, configuration=orjson.dumps({"rowIdHighWaterMark": highest}).decode())
     draft = CommitDraft(
         operation=Operation("REPAIR", {"repair": "row-id-mark"}),
         domains=(mark,),
@@ -139,7 +137,9 @@ def widen_statistics(snapshot: Snapshot, engine_info: str) -> bool:
     found = []
     for batch in snapshot.read_files(FileRequest(_FILE)):
         tight = pc.fill_null(parse_stats(batch.column("stats"), [_TIGHT]).column(0), True)
-        chosen = pc.and_(pc.and_(tight, pc.is_valid(batch.column("stats"))), pc.is_valid(batch.column("deletion_vector")))
+        chosen = pc.and_(
+            pc.and_(tight, pc.is_valid(batch.column("stats"))), pc.is_valid(batch.column("deletion_vector"))
+        )
         if chosen.true_count:
             found.append(batch.filter(chosen))
     files = pa.Table.from_batches(found, pa.schema(FILE_FIELDS)) if found else None
@@ -147,7 +147,9 @@ def widen_statistics(snapshot: Snapshot, engine_info: str) -> bool:
         return False
     for start in range(0, files.num_rows, _PER_COMMIT):
         part = files.slice(start, _PER_COMMIT)
-        texts = pa.array([with_member(text, ("tightBounds",), "false") for text in part["stats"].to_pylist()], pa.string())
+        texts = pa.array(
+            [with_member(text, ("tightBounds",), "false") for text in part["stats"].to_pylist()], pa.string()
+        )
         draft = CommitDraft(
             operation=Operation("COMPUTE STATS", {"tightBounds": False}),
             adds=part.set_column(part.column_names.index("stats"), "stats", texts),

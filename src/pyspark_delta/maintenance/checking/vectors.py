@@ -1,4 +1,4 @@
-"""Checks of deletion vectors by the log alone: their feature, those inside the log, and files without rows (D01 to D05)."""
+"""Checks of deletion vectors by the log alone: their feature, their numbers, those inside the log (D01 to D05)."""
 
 from __future__ import annotations
 
@@ -80,9 +80,7 @@ class Vectors:
             self._add("D02", path, f"names row {rows.max():,}, and the file has {records:,}")
 
     def _add(self, id_: str, path: str, problem: str) -> None:
-        self._findings.add(
-            id_, f"The deletion vector of '{path}' {problem}.", version=self._table.version, file=path
-        )
+        self._findings.add(id_, f"The deletion vector of '{path}' {problem}.", version=self._table.version, file=path)
 
     def finish(self) -> None:
         if self._unsupported:

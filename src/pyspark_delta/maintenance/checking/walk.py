@@ -104,7 +104,9 @@ class _Walk:
                 f"The commit of version {version} cannot be read: {reason}",
                 version=version,
                 file=file.path,
-                advice="Delete the file if its writer did not finish it: the store lost a part of it." if newest else None,
+                advice="Delete the file if its writer did not finish it: the store lost a part of it."
+                if newest
+                else None,
             )
             return None
         names, has_names = self._names(text)
@@ -131,4 +133,3 @@ class _Walk:
         check_tightness(contents, state, findings)
         state.apply(contents, change)
         self.history.check(contents, before, state, findings)
-
