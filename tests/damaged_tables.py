@@ -397,6 +397,18 @@ def a_checkpoint_has_another_size(path: Path) -> None:
     checkpoint(path, 10, change)
 
 
+@shows("K02", checkpointed)
+def a_checkpoint_has_another_maximum(path: Path) -> None:
+    def change(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        add = _adds(rows)[0]["add"]
+        found = json.loads(add["stats"])
+        found["maxValues"]["id"] += 1
+        add["stats"] = json.dumps(found)
+        return rows
+
+    checkpoint(path, 10, change)
+
+
 @shows("K03", checkpointed)
 def a_checkpoint_is_cut_off(path: Path) -> None:
     file = log(path, 10, "checkpoint.parquet")

@@ -33,6 +33,7 @@ from pyspark_delta.maintenance.checking.commit_contents import (
     read_contents,
 )
 from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.kept_statistics import MOST_COMPARED, changed_statistics
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
 from pyspark_delta.maintenance.checking.state import TableState, comparable, partition_names, tombstones
 from pyspark_delta.maintenance.checking.table_log import TableLog
@@ -212,7 +213,7 @@ def load_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -
     state.apply_others(action for actions in contents.actions.values() for action in actions)
     try:
         names = partition_names(state.configuration)
-        for _, files in _files(contents.reader, log.location, names, findings):
+        for _, files, _ in _files(contents.reader, log.location, names, findings):
             state.begin(files[np.unique(files["key"], return_index=True)[1]])
         for removes in _removes(contents.reader, log.location, findings):
             state.tombstones.add(tombstones(removes, np.unique(removes.files["key"], return_index=True)[1]))
@@ -275,8 +276,12 @@ class _Comparison:
         extra: list[str] = []
         additional = repeated = 0
         different: dict[str, list[str]] = {}
-        for paths, files in _files(self._contents.reader, self._log.location, names, self._findings):
+        texts: dict[int, tuple[str, str]] = {}
+        for paths, files, stats in _files(self._contents.reader, self._log.location, names, self._findings):
             known, present, again = live.mark(files["key"])
+            spelled = present & (known["stats"] != 0) & (files["stats"] != 0) & (known["stats"] != files["stats"])
+            for at in np.flatnonzero(spelled)[: MOST_COMPARED - len(texts)].tolist():
+                texts[int(files["key"][at])] = (paths[at].as_py(), stats[at].as_py())
             repeated += again
             absent = np.flatnonzero(~present)
             additional += len(absent)
@@ -302,6 +307,10 @@ class _Comparison:
             self._differs(f"The checkpoint has {repeated:,} files more than once.")
         for name, found in different.items():
             self._differs(f"The {name} of '{found[0]}' in the checkpoint is not that of its commit.", "K02")
+
+        changed = changed_statistics(self._log, self._state, texts)
+        if changed is not None:
+            self._differs(f"The statistic {changed[1]} of '{changed[0]}' is not that of its commit.", "K02")
 
     def compare_tombstones(self) -> None:
         state = self._state
@@ -330,13 +339,15 @@ class _Comparison:
 # ------------------------------------------------------------------------------------------------------ file actions
 def _files(
     reader: CheckpointReader, location: str, names: Sequence[str], findings: Findings
-) -> Iterator[tuple[pa.Array, Array]]:
-    """Yield paths and numbers of the live files of a checkpoint. Raises CorruptLogError."""
+) -> Iterator[tuple[pa.Array, Array, pa.Array]]:
+    """Yield paths, numbers and statistics of the live files of a checkpoint. Raises CorruptLogError."""
     if reader.text is not None:
         adds = read_contents(reader.text, location, names, findings, partition_check=False).adds
-        yield adds.paths, adds.files
+        unread = adds.files.copy()
+        unread["stats"] = 0
+        yield adds.paths, unread, pa.nulls(len(unread), pa.string())
     for batch in scan_parts(reader.parts(), "add", list(ADDED), FileRequest(tuple(f.name for f in ADDED))):
-        yield batch.column("path"), described(batch, location, names)
+        yield batch.column("path"), described(batch, location, names), batch.column("stats")
 
 
 def _removes(reader: CheckpointReader, location: str, findings: Findings) -> Iterator[FileActions]:

@@ -168,8 +168,9 @@ class _Reader:
             else:
                 name = self._read_other(number, line, adds, removes)
             self._contents.first = self._contents.first or name
-        for found in _SECOND.finditer(part):
-            self._check_single(first + part.count(b"\n", 0, found.start()), part, found.start())
+        position = 0
+        while (found := _SECOND.search(part, position)) is not None:
+            position = self._check_single(first + part.count(b"\n", 0, found.start()), part, found.start())
         if adds:
             self._take(adds, "add")
         if removes:
@@ -209,18 +210,20 @@ class _Reader:
         if action is not None:
             self._contents.others.append((number, action))
 
-    def _check_single(self, number: int, part: bytes, position: int) -> None:
+    def _check_single(self, number: int, part: bytes, position: int) -> int:
+        """Check a line that may have a second action; return where the next line begins."""
         start, end = part.rfind(b"\n", 0, position) + 1, part.find(b"\n", position)
-        line = part[start : end if end >= 0 else len(part)]
-        if not line.startswith((b'{"add":{', b'{"remove":{')):
-            return  # read as an object already
-        try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            return  # reported where the columns are parsed
-        known = [name for name in KNOWN if value.get(name) is not None]
-        if len(known) > 1:
-            self._several(number, known)
+        end = end if end >= 0 else len(part)
+        line = part[start:end]
+        if line.startswith((b'{"add":{', b'{"remove":{')):  # others are read as objects
+            try:
+                value = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                return end  # reported where the columns are parsed
+            known = [name for name in KNOWN if value.get(name) is not None]
+            if len(known) > 1:
+                self._several(number, known)
+        return end
 
     def _several(self, number: int, known: list[str]) -> None:
         self._damaged(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import orjson
 
 from pyspark_delta.actions.model import DomainMetadata, Protocol
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, UnsupportedTableError
 from pyspark_delta.features import Feature, all_features, find_feature, is_active, supported_features
 from pyspark_delta.maintenance.checking.findings import Findings, Severity
 from pyspark_delta.maintenance.checking.state import TableState
@@ -162,6 +162,9 @@ def _check_schema(configuration: TableConfiguration, findings: Findings) -> bool
     """Check the schema (P05) and the names of mapped columns (P06); return True if it can be used."""
     try:
         schema = configuration.schema
+    except UnsupportedTableError as error:
+        findings.skip(error.message)  # a type that this client does not know
+        return False
     except (DeltaError, RecursionError) as error:
         findings.add("P05", _sentence(error))
         return False

@@ -23,6 +23,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.api.describe import detail_frame, history_frame
+from pyspark_delta.spark.api.checking import CheckedDeltaTable
 from pyspark_delta.spark.api.maintenance import MaintainedDeltaTable
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
@@ -50,7 +51,7 @@ _Values: TypeAlias = Mapping[str, Column | str]
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-class DeltaTable(MaintainedDeltaTable, UnsupportedOperations):
+class DeltaTable(MaintainedDeltaTable, CheckedDeltaTable, UnsupportedOperations):
     """A Delta table at a path or in a catalog. Each method opens the latest version when it is called.
 
     >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP
