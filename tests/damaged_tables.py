@@ -724,6 +724,11 @@ def a_failed_writer_left_a_file(path: Path) -> None:
     os.utime(file, (1, 1))
 
 
+@shows("F13", plain)
+def a_file_is_in_a_hidden_directory(path: Path) -> None:
+    edit(path, 2, "add", lambda add: add.update(path="_old/x.parquet"))
+
+
 @shows("F14", plain)
 def a_table_has_many_small_files(path: Path) -> None:
     add = the(path, 2, "add")

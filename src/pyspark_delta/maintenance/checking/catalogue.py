@@ -114,6 +114,7 @@ _ALL = (
     Check("F10", "removed files within the retention", _W, "C158, C159", "list", "Earlier versions are incomplete."),
     Check("F11", "files that no version needs", _I, "C016", "list", "Run a vacuum."),
     Check("F12", "change data files", _W, "C162-C166", "list", "The change data feed of the version is lost."),
+    Check("F13", "hidden names of data files", _I, "C005", "log", "Rewrite the file."),
     Check("F14", "small files", _I, "C026", "log", "Compact the files."),
     # ------------------------------------------------------------------------------- statistics, vectors, row ids
     Check("S01", "text of statistics", _E, "C141, C256, C405", "log", _STATISTICS),

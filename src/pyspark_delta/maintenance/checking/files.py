@@ -1,4 +1,4 @@
-"""Checks of live files by the log alone: paths, partition values and sizes (F03, F04, F05, F14)."""
+"""Checks of live files by the log alone: paths, names, partition values and sizes (F03, F04, F05, F13, F14)."""
 
 from __future__ import annotations
 
@@ -120,6 +120,32 @@ def _escaped(name: str) -> str:
 def _plain(texts: pa.Array) -> pa.Array:
     """Return texts without what writers spell differently: times, and the empty text for null."""
     return pc.replace_substring_regex(pc.replace_substring_regex(texts, "[T ]", " "), r"(\.0+)?Z?$", "")
+
+
+class HiddenNames:
+    """F13: names below a table that begin with `_` or `.` are hidden from vacuums and from other readers (C005)."""
+
+    def __init__(self, table: LiveTable, findings: Findings) -> None:
+        self._table, self._findings = table, findings
+        self._number, self._example = 0, ""
+
+    def take(self, batch: LiveBatch) -> None:
+        paths = file_keys(batch.column("path"), None, self._table.location)
+        names = pc.replace_substring_regex(paths, "(?:^|/)[^/]*=[^/]*", "")  # directories of partition columns
+        hidden = pc.and_(
+            pc.match_substring_regex(names, "(?:^|/)[._]"), pc.invert(pc.match_substring_regex(paths, "^/|^[a-z0-9]+:"))
+        )
+        if hidden.true_count:
+            self._number += hidden.true_count
+            self._example = self._example or paths.filter(hidden)[0].as_py()
+
+    def finish(self) -> None:
+        if self._number:
+            self._findings.add(
+                "F13",
+                f"The names of {self._number:,} live files, such as '{self._example}', are those of hidden files.",
+                version=self._table.version,
+            )
 
 
 class Sizes:

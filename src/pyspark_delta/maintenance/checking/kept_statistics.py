@@ -21,6 +21,7 @@ from pyspark_delta.scan.statistics import statistics_leaves
 from pyspark_delta.stats.parse import parse_stats
 
 MOST_COMPARED = 500  # files of a checkpoint
+_FIELDS = (PATH, STATS, DELETION_VECTOR)
 _FURTHEST = 200  # commits that are read again
 
 Texts = Mapping[int, tuple[str, str]]
@@ -63,8 +64,7 @@ def _originals(log: TableLog, state: TableState, wanted: set[int]) -> dict[int, 
             text = log.read_commit(version)
         except DeltaError:
             continue  # a finding of the commit
-        lines = text.lines_of("add")
-        for batch in parse_lines(lines, "add", (PATH, STATS, DELETION_VECTOR), (), lambda _: (text.path, 0)):
+        for batch in parse_lines(text.lines_of("add"), "add", _FIELDS, (), lambda _: ("", 0)):
             keys = keyed(batch, log.location)["key"]
             for at in np.flatnonzero(np.isin(keys, np.fromiter(wanted, np.int64, len(wanted)))).tolist():
                 original = batch.column(1)[at].as_py()

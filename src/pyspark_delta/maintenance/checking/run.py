@@ -29,7 +29,7 @@ from pyspark_delta.maintenance.checking.catalogue import CHECKS
 from pyspark_delta.maintenance.checking.checkpoints import check_kinds
 from pyspark_delta.maintenance.checking.declaration import ROW_TRACKING, check_declaration
 from pyspark_delta.maintenance.checking.derived_files import check_hint
-from pyspark_delta.maintenance.checking.files import PartitionValues, Sizes, UniquePaths
+from pyspark_delta.maintenance.checking.files import HiddenNames, PartitionValues, Sizes, UniquePaths
 from pyspark_delta.maintenance.checking.findings import LEVELS, CheckLevel, CheckResult, Findings
 from pyspark_delta.maintenance.checking.footers import check_footers
 from pyspark_delta.maintenance.checking.listing import check_listing
@@ -179,6 +179,7 @@ class _Run:
             checks: list[LiveCheck] = [
                 UniquePaths(table, findings),
                 PartitionValues(table, findings),
+                HiddenNames(table, findings),
                 Sizes(table, findings),
                 Values(table, findings),
                 IdentityMarks(table, findings),

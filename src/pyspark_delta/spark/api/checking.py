@@ -48,9 +48,7 @@ class CheckedDeltaTable:
         self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: Literal[False] = False
     ) -> RepairResult: ...
     @overload
-    def repair(
-        self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: Literal[True]
-    ) -> RepairPlan: ...
+    def repair(self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: Literal[True]) -> RepairPlan: ...
     def repair(
         self, allow: Collection[str] = (), *, level: CheckLevel = "list", plan: bool = False
     ) -> RepairResult | RepairPlan:

@@ -22,8 +22,8 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
-from pyspark_delta.spark.api.describe import detail_frame, history_frame
 from pyspark_delta.spark.api.checking import CheckedDeltaTable
+from pyspark_delta.spark.api.describe import detail_frame, history_frame
 from pyspark_delta.spark.api.maintenance import MaintainedDeltaTable
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
