@@ -83,7 +83,8 @@ class CheckedTable(ABC):
         """Check the table, and repair what can be repaired without loss; with `plan=True`, return what would be done.
 
         Repairs that remove something or change the protocol must be named in `allow`: `features`, `wrong-checkpoints`,
-        `missing-files`, `duplicate-files`. Raises InvalidOptionError, CommitConflictError, and the errors of `check`.
+        `missing-files`, `corrupt-files`, `duplicate-files`. Raises InvalidOptionError, CommitConflictError, and the
+        errors of `check`.
         """
         snapshot = self.snapshot
         made = plan_repair(

@@ -39,7 +39,7 @@ _DECLARE = "Correct the metadata with the engine that declared it."
 _STATISTICS = "Recompute the statistics of the file, or rewrite it."
 
 CHECKPOINT, HINT, COMPACTION, CHECKSUM = "checkpoint", "hint", "compaction", "checksum"
-MISSING_FILES, DUPLICATES = "missing-files", "duplicate-files"
+MISSING_FILES, CORRUPT_FILES, DUPLICATES = "missing-files", "corrupt-files", "duplicate-files"
 FEATURES, MAX_COLUMN_ID, IDENTITY, ROW_ID_MARK = "features", "max-column-id", "identity", "row-id-mark"
 CLUSTERING, BOUNDS = "clustering", "statistics"
 
@@ -109,7 +109,7 @@ _ALL = (
     Check("F05", "directories of partitions", _I, "C007", "log", "Readers of directories see other values; none else."),
     Check("F06", "numbers of records", _E, "C404, C405", "footer", _STATISTICS),
     Check("F07", "columns of files", _E, "C241, C436-C443", "footer", "Rewrite the file with the types of the table."),
-    Check("F08", "rows of files", _E, "C003", "data", "Restore the file, or remove it from the log.", "corrupt-files"),
+    Check("F08", "rows of files", _E, "C003", "data", "Restore the file, or remove it from the log.", CORRUPT_FILES),
     Check("F09", "files outside of the table", _W, "C138", "list", "Copy the table, so that it has its own files."),
     Check("F10", "removed files within the retention", _W, "C158, C159", "list", "Earlier versions are incomplete."),
     Check("F11", "files that no version needs", _I, "C016", "list", "Run a vacuum."),

@@ -25,6 +25,7 @@ from pyspark_delta.maintenance.checking.table_repairs import (
     advance_row_id_mark,
     raise_max_column_id,
     remove_duplicates,
+    remove_files,
     remove_missing,
     sync_identity,
     widen_statistics,
@@ -46,7 +47,7 @@ AUTOMATIC = (
 )
 """Repairs that are made without being named, in their order."""
 
-NAMED = (names.FEATURES, WRONG_CHECKPOINTS, names.MISSING_FILES, names.DUPLICATES)
+NAMED = (names.FEATURES, WRONG_CHECKPOINTS, names.MISSING_FILES, names.CORRUPT_FILES, names.DUPLICATES)
 """Repairs that must be named: they change the protocol, or remove something."""
 
 _TITLES: Mapping[str, str] = {
@@ -61,6 +62,7 @@ _TITLES: Mapping[str, str] = {
     names.FEATURES: "add features that are in use to the protocol",
     WRONG_CHECKPOINTS: "delete checkpoints that differ from the commits",
     names.MISSING_FILES: "remove files that do not exist from the table",
+    names.CORRUPT_FILES: "remove files that cannot be read from the table",
     names.DUPLICATES: "remove one of two references to the same file",
 }
 
@@ -207,6 +209,10 @@ def _hint(plan: RepairPlan, step: RepairStep) -> bool:
     return rewrite_hint(plan.check.location, plan.storage_options)
 
 
+def _corrupt(plan: RepairPlan, step: RepairStep) -> bool:
+    return remove_files(plan.snapshot(), _files(step), plan.engine_info)
+
+
 _Repair = Callable[[RepairPlan, RepairStep], bool]
 
 
@@ -229,5 +235,6 @@ _REPAIRS: Mapping[str, _Repair] = {
     names.FEATURES: _committing(add_features),
     WRONG_CHECKPOINTS: _delete,
     names.MISSING_FILES: _committing(remove_missing),
+    names.CORRUPT_FILES: _corrupt,
     names.DUPLICATES: _committing(remove_duplicates),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -170,6 +171,15 @@ def remove_missing(snapshot: Snapshot, engine_info: str) -> bool:
     if not lost.num_rows:
         return False
     return _remove(snapshot, lost, "FSCK", engine_info)
+
+
+def remove_files(snapshot: Snapshot, paths: Sequence[str], engine_info: str) -> bool:
+    """Remove some files from the table, given by their paths in the log, as FSCK does."""
+    check_writable(snapshot.configuration, snapshot.location)
+    check_removable(snapshot.configuration, "FSCK")
+    files = snapshot.files(_REMOVED)
+    files = files.filter(pc.is_in(files["path"], value_set=pa.array(paths, pa.string())))
+    return bool(files.num_rows) and _remove(snapshot, files, "FSCK", engine_info)
 
 
 def remove_duplicates(snapshot: Snapshot, engine_info: str) -> bool:

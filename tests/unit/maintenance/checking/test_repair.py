@@ -104,6 +104,17 @@ def test_missing_files_are_removed_if_asked_for(tmp_path: Path) -> None:
     assert check_table(str(path)).errors == ()
 
 
+def test_files_that_cannot_be_read_are_removed_if_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.plain(path)
+    made.a_page_is_damaged(path)
+    request = CheckRequest("data")
+    assert plan_repair(str(path), request=request).execute().repairs == ()
+    assert plan_repair(str(path), allow=["corrupt-files"], request=request).execute().repairs == ("corrupt-files",)
+    assert rows(path)["id"].to_pylist() == [*range(10), *range(20, 30)]
+    assert check_table(str(path), request).errors == ()
+
+
 def test_files_that_are_live_twice_are_removed_once(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made.with_vectors(path)
