@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.damaged_tables import properties
+
 from pyspark_delta.maintenance.health import HealthReport
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
 
 
@@ -48,14 +51,12 @@ def test_small_files_and_their_layout(tmp_path: Path) -> None:
 
 
 def test_deleted_rows_and_retention(tmp_path: Path) -> None:
-    table = Table.create(
-        tmp_path,
-        "id INT",
-        properties={"delta.enableDeletionVectors": "true", "delta.logRetentionDuration": "interval 1 days"},
-    )
+    table = Table.create(tmp_path, "id INT", properties={"delta.enableDeletionVectors": "true"})
     table.append({"id": list(range(30_000))})
     table.delete("id % 4 = 1")
-    report = table.health()
+    properties(tmp_path, delta__logRetentionDuration="interval 1 days")
+    clear_cache(str(tmp_path))
+    report = Table.open(tmp_path).health()
     deleted = topic(report, "deleted rows")
     assert (deleted["files_with_vectors"], deleted["deleted_rows"], deleted["deleted_share"]) == (1, 7500, 0.25)
     assert deleted["advice"].startswith("Purge")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -212,8 +212,7 @@ def load_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -
     state = TableState(log.location, checkpoint.version)
     state.apply_others(action for actions in contents.actions.values() for action in actions)
     try:
-        names = partition_names(state.configuration)
-        for _, files, _ in _files(contents.reader, log.location, names, findings):
+        for _, files, _ in _files(contents.reader, log.location, state.configuration, findings):
             state.begin(files[np.unique(files["key"], return_index=True)[1]])
         for removes in _removes(contents.reader, log.location, findings):
             state.tombstones.add(tombstones(removes, np.unique(removes.files["key"], return_index=True)[1]))
@@ -271,13 +270,13 @@ class _Comparison:
             self._differs(f"The metadata domain '{name}' of the checkpoint is not that of the commits.")
 
     def compare_files(self) -> None:
-        live, names = self._state.live, partition_names(self._state.configuration)
+        live, configuration = self._state.live, self._state.configuration
         live.forget_marks()
         extra: list[str] = []
         additional = repeated = 0
         different: dict[str, list[str]] = {}
         texts: dict[int, tuple[str, str]] = {}
-        for paths, files, stats in _files(self._contents.reader, self._log.location, names, self._findings):
+        for paths, files, stats in _files(self._contents.reader, self._log.location, configuration, self._findings):
             known, present, again = live.mark(files["key"])
             spelled = present & (known["stats"] != 0) & (files["stats"] != 0) & (known["stats"] != files["stats"])
             for at in np.flatnonzero(spelled)[: MOST_COMPARED - len(texts)].tolist():
@@ -338,16 +337,26 @@ class _Comparison:
 
 # ------------------------------------------------------------------------------------------------------ file actions
 def _files(
-    reader: CheckpointReader, location: str, names: Sequence[str], findings: Findings
+    reader: CheckpointReader, location: str, configuration: TableConfiguration | None, findings: Findings
 ) -> Iterator[tuple[pa.Array, Array, pa.Array]]:
     """Yield paths, numbers and statistics of the live files of a checkpoint. Raises CorruptLogError."""
+    names, knows_types = partition_names(configuration), _knows_types(configuration)
     if reader.text is not None:
         adds = read_contents(reader.text, location, names, findings, partition_check=False).adds
         unread = adds.files.copy()
         unread["stats"] = 0
         yield adds.paths, unread, pa.nulls(len(unread), pa.string())
-    for batch in scan_parts(reader.parts(), "add", list(ADDED), FileRequest(tuple(f.name for f in ADDED))):
+    request = FileRequest(tuple(f.name for f in ADDED), makes_texts=knows_types)
+    for batch in scan_parts(reader.parts(), "add", list(ADDED), request):
         yield batch.column("path"), described(batch, location, names), batch.column("stats")
+
+
+def _knows_types(configuration: TableConfiguration | None) -> bool:
+    """Return False for a schema with types that this client does not know: their statistics have no text."""
+    try:
+        return configuration is not None and bool(configuration.schema.fields)
+    except DeltaError:
+        return False
 
 
 def _removes(reader: CheckpointReader, location: str, findings: Findings) -> Iterator[FileActions]:

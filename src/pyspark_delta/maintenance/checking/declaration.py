@@ -250,11 +250,12 @@ def _check_clustering(
         findings.add("P09", f"The table has {len(paths)} clustering columns, and four are the most.", repair="")
     schema = physical_schema(configuration.schema, mapping_mode(configuration))
     for path in paths:
-        if not _exists(schema, path):
+        if not column_exists(schema, path):
             findings.add("P09", f"The clustering column '{'.'.join(path)}' is not in the table.")
 
 
-def _exists(schema: StructType, path: tuple[str, ...]) -> bool:
+def column_exists(schema: StructType, path: tuple[str, ...]) -> bool:
+    """Return True if a schema has a column at a path of names."""
     current: object = schema
     for name in path:
         field = current.find(name) if isinstance(current, StructType) else None

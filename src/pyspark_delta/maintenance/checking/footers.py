@@ -12,7 +12,7 @@ from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.layouts import Layouts
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.deletion_vectors import read_deletion_vector
-from pyspark_delta.errors import DeltaError, FileNotFoundInStoreError, UnsupportedDataFileError
+from pyspark_delta.errors import DeletionVectorError, DeltaError, FileNotFoundInStoreError, UnsupportedDataFileError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.checking.findings import Findings, Severity
@@ -127,10 +127,12 @@ def _vector(snapshot: Snapshot, file: _File, vector: DeletionVectorDescriptor, r
 
     try:
         bitmap = read_deletion_vector(store, snapshot.location, vector, data_file=file.path)
-    except DeltaError as error:
+    except DeletionVectorError as error:
         if not isinstance(error.__context__, FileNotFoundInStoreError):  # reported by the listing
             yield "D02" if "its descriptor says" in error.message else "D01", error.message, None
         return
+    except DeltaError:
+        return  # a store that cannot be asked, which the listing notes
     if bitmap and rows is not None and bitmap.max() >= rows:
         problem = f"The deletion vector of '{file.path}' names row {bitmap.max():,}, and the file has {rows:,}."
         yield "D02", problem, None

@@ -23,6 +23,7 @@ from pyspark_delta.maintenance.checking.run import CheckRequest, check_table
 from pyspark_delta.maintenance.checking.table_repairs import (
     add_features,
     advance_row_id_mark,
+    keep_existing_clustering,
     raise_max_column_id,
     remove_duplicates,
     remove_files,
@@ -43,6 +44,7 @@ AUTOMATIC = (
     names.MAX_COLUMN_ID,
     names.IDENTITY,
     names.ROW_ID_MARK,
+    names.CLUSTERING,
     names.BOUNDS,
 )
 """Repairs that are made without being named, in their order."""
@@ -58,6 +60,7 @@ _TITLES: Mapping[str, str] = {
     names.MAX_COLUMN_ID: "raise the largest column id",
     names.IDENTITY: "advance the high-water marks of identity columns",
     names.ROW_ID_MARK: "advance the high-water mark of row ids",
+    names.CLUSTERING: "declare only the clustering columns that the table has",
     names.BOUNDS: "mark the bounds of statistics as wide",
     names.FEATURES: "add features that are in use to the protocol",
     WRONG_CHECKPOINTS: "delete checkpoints that differ from the commits",
@@ -231,6 +234,7 @@ _REPAIRS: Mapping[str, _Repair] = {
     names.MAX_COLUMN_ID: _committing(raise_max_column_id),
     names.IDENTITY: _committing(sync_identity),
     names.ROW_ID_MARK: _committing(advance_row_id_mark),
+    names.CLUSTERING: _committing(keep_existing_clustering),
     names.BOUNDS: _committing(widen_statistics),
     names.FEATURES: _committing(add_features),
     WRONG_CHECKPOINTS: _delete,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.reader import read_task, tasks_of
-from pyspark_delta.errors import DeltaError, UnsupportedDataFileError
+from pyspark_delta.errors import DeletionVectorError, DeltaError, UnsupportedDataFileError
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.checking.findings import Findings, Severity
@@ -20,7 +19,7 @@ from pyspark_delta.parallel import map_requests
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.scan.statistics import StatisticsLeaf, statistics_leaves
-from pyspark_delta.schema.types import TIMESTAMP, TIMESTAMP_NTZ
+from pyspark_delta.schema.types import DOUBLE, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.parse import parse_stats
 
@@ -86,6 +85,8 @@ def _read(context: ReadContext, leaves: list[StatisticsLeaf], task: ScanTask, st
             bounds.take(batch)
             if _ROW_ID in batch.schema.names:
                 done.row_ids.append(np.asarray(pc.fill_null(batch.column(_ROW_ID), -1)))
+    except DeletionVectorError:
+        return done  # reported with the vectors
     except UnsupportedDataFileError as error:
         done.problems.append(("F08", error.message, Severity.WARNING))
         return done
@@ -103,7 +104,7 @@ class _Bounds:
 
     def __init__(self, leaves: list[StatisticsLeaf], stats: str | None) -> None:
         self._wrong: dict[str, str] = {}
-        self._columns: list[tuple[str, Any, pa.Scalar, pa.Scalar]] = []
+        self._columns: list[tuple[str, DataType, pa.Scalar, pa.Scalar]] = []
         if stats is None or not leaves:
             return
         values = parse_stats(pa.array([stats], pa.string()), [leaf.physical for leaf in leaves])
@@ -131,18 +132,31 @@ class _Bounds:
                 column = column.filter(pc.invert(pc.fill_null(pc.is_nan(column), True)))
             if column.null_count == len(column):
                 continue
-            if low.is_valid and pc.any(pc.less(column, low.cast(column.type))).as_py():
-                self._wrong[name] = f"has rows with '{name}' below its minimum {low.as_py()!r:.60}"
-            elif high.is_valid and pc.any(pc.greater(column, _upper(high, data_type).cast(column.type))).as_py():
-                self._wrong[name] = f"has rows with '{name}' above its maximum {high.as_py()!r:.60}"
+            if low.is_valid and pc.any(pc.less(column, _lower(low, data_type))).as_py():
+                self._wrong[name] = f"has rows with '{name}' below its minimum {low.as_py()!s:.60}"
+            elif high.is_valid and pc.any(pc.greater(column, _upper(high, data_type))).as_py():
+                self._wrong[name] = f"has rows with '{name}' above its maximum {high.as_py()!s:.60}"
 
     def problems(self) -> list[str]:
         """Return one problem for each column whose bounds do not hold."""
         return list(self._wrong.values())
 
 
-def _upper(bound: pa.Scalar, data_type: Any) -> pa.Scalar:
+def _lower(bound: pa.Scalar, data_type: DataType) -> pa.Scalar:
+    """Return the bound that a minimum stands for."""
+    return _as_float(bound, min) if data_type == DOUBLE else bound
+
+
+def _upper(bound: pa.Scalar, data_type: DataType) -> pa.Scalar:
     """Return the bound that a maximum stands for: times are cut to milliseconds (C412)."""
     if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
         return pa.scalar(bound.value + 1000, pa.int64()).cast(bound.type)
-    return bound
+    return _as_float(bound, max) if data_type == DOUBLE else bound
+
+
+def _as_float(bound: pa.Scalar, choose: Callable[[float, float], float]) -> pa.Scalar:
+    """Return the bound of a column that was widened from float: its text is shorter than the value."""
+    value: float = bound.as_py()
+    with np.errstate(over="ignore"):
+        single = float(np.float32(value))
+    return pa.scalar(choose(value, single) if np.isfinite(single) else value, bound.type)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
@@ -138,8 +139,16 @@ def comparable(action: Protocol | Metadata | None) -> object:
                 action.writer_features or frozenset(),
             )
         case Metadata():
-            return action.id, action.schema_string, action.partition_columns, dict(action.configuration)
+            return action.id, _parsed(action.schema_string), action.partition_columns, dict(action.configuration)
     return None
+
+
+def _parsed(text: str) -> object:
+    """Return JSON as a value: spaces have no meaning."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
 
 
 def tombstones(removes: FileActions, at: Array) -> Array:

@@ -19,14 +19,16 @@ from pyspark_delta.features import all_features
 from pyspark_delta.features.support import check_removable, check_writable
 from pyspark_delta.log.reconciliation import file_keys
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.maintenance.checking.declaration import ROW_TRACKING
+from pyspark_delta.maintenance.checking.declaration import ROW_TRACKING, column_exists
 from pyspark_delta.maintenance.checking.live_files import hashes
 from pyspark_delta.maintenance.missing_files import missing_files
+from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
+from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.identity import STEP, move_marks
 from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID
 from pyspark_delta.schema.column_ids import all_ids
-from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
 from pyspark_delta.schema.types import BOOLEAN, LONG
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.parse import parse_stats
@@ -103,6 +105,24 @@ def advance_row_id_mark(snapshot: Snapshot, engine_info: str) -> bool:
         domains=(mark,),
         data_change=False,
         reads=ReadSet(whole_table=True),
+        engine_info=engine_info,
+    )
+    commit_draft(draft, state_of(snapshot))
+    return True
+
+
+def keep_existing_clustering(snapshot: Snapshot, engine_info: str) -> bool:
+    """Declare only the clustering columns that the table has (C349)."""
+    schema = physical_schema(snapshot.schema, mapping_mode(snapshot.configuration))
+    paths = clustering_paths(snapshot.domains())
+    existing = [list(path) for path in paths if column_exists(schema, path)]
+    if len(existing) == len(paths):
+        return False
+    columns = DomainMetadata(domain=CLUSTERING, configuration=orjson.dumps({"clusteringColumns": existing}).decode())
+    draft = CommitDraft(
+        operation=Operation("REPAIR", {"repair": "clustering"}),
+        domains=(columns,),
+        data_change=False,
         engine_info=engine_info,
     )
     commit_draft(draft, state_of(snapshot))

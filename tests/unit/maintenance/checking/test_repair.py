@@ -30,6 +30,7 @@ AUTOMATICALLY: list[tuple[Make, Make, str]] = [
     (made.mapped, made.the_largest_column_id_is_behind, "max-column-id"),
     (made.identity, made.a_high_water_mark_is_behind, "identity"),
     (made.tracked, made.row_ids_are_above_the_mark, "row-id-mark"),
+    (made.clustered, made.a_clustering_column_does_not_exist, "clustering"),
     (made.with_vectors, made.bounds_stay_tight, "statistics"),
 ]
 
@@ -78,7 +79,7 @@ def test_a_checkpoint_is_written_from_the_commits(tmp_path: Path, damage: Make) 
     made.checkpointed(path)
     expected = rows(path)
     damage(path)
-    plan = planned(path)
+    plan = plan_repair(str(path), request=CheckRequest("log"))
     assert plan.facts()["repairs"] == ["checkpoint"]
     assert plan.facts()["not_allowed"] == ["wrong-checkpoints"]
     plan.execute()
@@ -121,7 +122,7 @@ def test_files_that_are_live_twice_are_removed_once(tmp_path: Path) -> None:
     expected = rows(path)
     made.a_file_is_live_twice(path)
     assert rows(path).num_rows == 50_000
-    assert planned(path, "duplicate-files").execute().repairs == ("duplicate-files",)
+    assert planned(path, "duplicate-files").execute().repairs == ("checksum", "duplicate-files")
     assert rows(path).equals(expected)
     assert check_table(str(path), CheckRequest(only=["F03"])).findings == ()
 
