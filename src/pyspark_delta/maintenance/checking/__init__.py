@@ -6,7 +6,8 @@ table; `repair` does.
 
 from __future__ import annotations
 
-from pyspark_delta.maintenance.checking.findings import LEVELS, CheckLevel, CheckResult, Finding, Severity
+from pyspark_delta.maintenance.checking.catalogue import Severity
+from pyspark_delta.maintenance.checking.findings import LEVELS, CheckLevel, CheckResult, Finding
 from pyspark_delta.maintenance.checking.run import CheckRequest, check_table
 
 __all__ = ["LEVELS", "CheckLevel", "CheckRequest", "CheckResult", "Finding", "Severity", "check_table"]

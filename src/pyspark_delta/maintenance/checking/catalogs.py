@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import DeltaError, FileNotFoundInStoreError
 from pyspark_delta.log.names import CommitName
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.catalogue import Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.storage.paths import file_name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyspark_delta.actions.decode import (
     decode_protocol,
     decode_transaction,
 )
-from pyspark_delta.actions.model import Action
+from pyspark_delta.actions.model import Action, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.log.checkpoint_scan import scan_parts
@@ -25,6 +26,7 @@ from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.listing import Checkpoint
 from pyspark_delta.log.names import MultiPartCheckpointName, UuidCheckpointName
 from pyspark_delta.log.request import FileRequest
+from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.commit_contents import (
     ADDED,
     FileActions,
@@ -32,7 +34,7 @@ from pyspark_delta.maintenance.checking.commit_contents import (
     keyed,
     read_contents,
 )
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.kept_statistics import MOST_COMPARED, changed_statistics
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
 from pyspark_delta.maintenance.checking.state import TableState, comparable, partition_names, tombstones
@@ -42,8 +44,7 @@ from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, CHECKPOINT_PROTECTION_VERSION, DELETED_FILE_RETENTION
 from pyspark_delta.storage.paths import file_name
 
-_FIRST = {"protocol": decode_protocol, "metaData": decode_metadata}
-_MANY = {"txn": decode_transaction, "domainMetadata": decode_domain}
+_KINDS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
 _REMOVED = (PATH, DELETION_TIMESTAMP, DELETION_VECTOR)
 _COMPARED = {
     "size": "size",
@@ -139,17 +140,17 @@ class CheckpointContents:
     """What a checkpoint holds besides files: the actions of each kind that is not a file action."""
 
     reader: CheckpointReader
-    actions: dict[str, list[Action]] = field(default_factory=dict)
+    protocols: list[Protocol] = field(default_factory=list)
+    metadata: list[Metadata] = field(default_factory=list)
+    transactions: list[SetTransaction] = field(default_factory=list)
+    domains: list[DomainMetadata] = field(default_factory=list)
     sidecars: int = 0
     metadata_versions: tuple[int, ...] = ()
 
     @property
-    def configuration(self) -> TableConfiguration | None:
-        """Protocol and metadata, None if one is missing."""
-        protocol, metadata = self.actions.get("protocol"), self.actions.get("metaData")
-        if not protocol or not metadata:
-            return None
-        return TableConfiguration(protocol[0], metadata[0])  # type: ignore[arg-type]
+    def others(self) -> list[Action]:
+        """All actions."""
+        return [*self.protocols, *self.metadata, *self.transactions, *self.domains]
 
 
 def open_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -> CheckpointContents | None:
@@ -157,17 +158,20 @@ def open_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -
     reader = CheckpointReader(log.store, log.location, checkpoint)
     file = checkpoint.files[0].path
     try:
-        found = reader.actions_of(*_FIRST, *_MANY, "checkpointMetadata", "sidecar")
+        found = reader.actions_of(*_KINDS)
         contents = CheckpointContents(reader, sidecars=len(found["sidecar"]))
-        for name, decode in {**_FIRST, **_MANY}.items():
-            contents.actions[name] = [decode(fields) for fields in found[name]]
+        contents.protocols = list(map(decode_protocol, found["protocol"]))
+        contents.metadata = list(map(decode_metadata, found["metaData"]))
+        contents.transactions = list(map(decode_transaction, found["txn"]))
+        contents.domains = list(map(decode_domain, found["domainMetadata"]))
         contents.metadata_versions = tuple(decode_checkpoint_metadata(f).version for f in found["checkpointMetadata"])
         reader.open()
         inline = _has_inline_files(reader)
     except (DeltaError, pa.ArrowException, ValueError) as error:
         _unreadable(checkpoint, error, findings)
         return None
-    versions, where = contents.metadata_versions, {"version": checkpoint.version, "file": file}
+    versions = contents.metadata_versions
+    where: dict[str, Any] = {"version": checkpoint.version, "file": file}
     is_v2 = isinstance(checkpoint.name, UuidCheckpointName) or bool(contents.sidecars)
     if is_v2 and len(versions) != 1:
         findings.add("K03", f"The checkpoint has {len(versions)} checkpointMetadata actions instead of one.", **where)
@@ -177,9 +181,9 @@ def open_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -
         findings.add("K03", "The checkpoint has files of its own and in sidecars, where only one is allowed.", **where)
     if versions and isinstance(checkpoint.name, MultiPartCheckpointName):
         findings.add("K06", "A checkpoint in parts is of the V2 specification, which does not allow parts.", **where)
-    for name in _FIRST:
-        if len(contents.actions[name]) != 1:
-            findings.add("K01", f"The checkpoint has {len(contents.actions[name])} {name} actions.", **where)
+    for name, actions in (("protocol", contents.protocols), ("metaData", contents.metadata)):
+        if len(actions) != 1:
+            findings.add("K01", f"The checkpoint has {len(actions)} {name} actions.", **where)
     return contents
 
 
@@ -210,7 +214,7 @@ def load_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -
     if contents is None:
         return None
     state = TableState(log.location, checkpoint.version)
-    state.apply_others(action for actions in contents.actions.values() for action in actions)
+    state.apply_others(contents.others)
     try:
         for _, files, _ in _files(contents.reader, log.location, state.configuration, findings):
             state.begin(files[np.unique(files["key"], return_index=True)[1]])
@@ -247,23 +251,24 @@ class _Comparison:
         findings: Findings,
     ) -> None:
         self._log, self._contents, self._state, self._now, self._findings = log, contents, state, now, findings
-        self._where = {"version": checkpoint.version, "file": checkpoint.files[0].path}
+        self._where: dict[str, Any] = {"version": checkpoint.version, "file": checkpoint.files[0].path}
 
     def _differs(self, message: str, id_: str = "K01", severity: Severity | None = None) -> None:
-        self._findings.add(id_, message, severity=severity, **self._where)  # type: ignore[arg-type]
+        self._findings.add(id_, message, severity=severity, **self._where)
 
     def compare_others(self) -> None:
-        state, actions = self._state, self._contents.actions
-        for name, known in (("protocol", state.protocol), ("metaData", state.metadata)):
-            if actions[name] and known is not None and comparable(actions[name][0]) != comparable(known):
-                self._differs(f"The {name} of the checkpoint is not that of the commits.")
+        state, contents = self._state, self._contents
+        if contents.protocols and comparable(contents.protocols[0]) != comparable(state.protocol):
+            self._differs("The protocol of the checkpoint is not that of the commits.")
+        if contents.metadata and comparable(contents.metadata[0]) != comparable(state.metadata):
+            self._differs("The metaData of the checkpoint is not that of the commits.")
         properties = {} if state.metadata is None else state.metadata.configuration
         expected = unexpired(state.transactions, properties, self._now)
-        found = {t.app_id: t for t in actions["txn"]}  # type: ignore[union-attr]
-        wrong = [app for app, t in expected.items() if app not in found or found[app].version != t.version]  # type: ignore[union-attr]
+        found = {t.app_id: t.version for t in contents.transactions}
+        wrong = [app for app, transaction in expected.items() if found.get(app) != transaction.version]
         if wrong:
             self._differs(f"The checkpoint lacks transactions of applications, such as '{wrong[0]}'.")
-        domains = {d.domain: d for d in actions["domainMetadata"] if not d.removed}  # type: ignore[union-attr]
+        domains = {d.domain: d for d in contents.domains if not d.removed}
         live = state.live_domains
         if domains != live:
             name = next(n for n in {**domains, **live} if domains.get(n) != live.get(n))

@@ -349,7 +349,8 @@ def partition_hashes(maps: pa.MapArray, names: Sequence[str]) -> Array:
         return np.zeros(len(maps), np.int64)
     values = [pc.fill_null(map_value(maps, name).cast(pa.string()), "") for name in names]
     coded = pc.binary_join_element_wise(*values, "\0").dictionary_encode()
-    return hashes(coded.dictionary)[np.asarray(coded.indices)]
+    found: Array = hashes(coded.dictionary)[np.asarray(coded.indices)]
+    return found
 
 
 def _numbers(column: pa.Array, missing: int = UNKNOWN) -> Array:

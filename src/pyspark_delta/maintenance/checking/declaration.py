@@ -12,7 +12,8 @@ import orjson
 from pyspark_delta.actions.model import DomainMetadata, Protocol
 from pyspark_delta.errors import DeltaError, UnsupportedTableError
 from pyspark_delta.features import Feature, all_features, find_feature, is_active, supported_features
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.catalogue import Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.state import TableState
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.clustering import clustering_paths

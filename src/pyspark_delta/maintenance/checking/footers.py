@@ -15,7 +15,8 @@ from pyspark_delta.deletion_vectors import read_deletion_vector
 from pyspark_delta.errors import DeletionVectorError, DeltaError, FileNotFoundInStoreError, UnsupportedDataFileError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.catalogue import Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.scan.plan import ReadContext
 from pyspark_delta.scan.planner import plan_scan

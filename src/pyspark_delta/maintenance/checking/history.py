@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark_delta.actions.model import CommitInfo, Protocol
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.features import Feature, find_feature, is_active, supported_features
+from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.commit_contents import Contents
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.state import TableState
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import IN_COMMIT_TIMESTAMP_TIME, IN_COMMIT_TIMESTAMP_VERSION
@@ -49,17 +51,17 @@ class History:
             self.time = None
             return
         time = None if info is None else info.in_commit_timestamp
-        where = {"version": contents.version, "file": contents.path}
+        where: dict[str, Any] = {"version": contents.version, "file": contents.path}
         if time is None:
-            findings.add("T01", "The commit has no in-commit timestamp.", **where)  # type: ignore[arg-type]
+            findings.add("T01", "The commit has no in-commit timestamp.", **where)
             return
         if contents.first != "commitInfo":
-            findings.add("T01", "The commitInfo is not the first action of the commit.", **where)  # type: ignore[arg-type]
+            findings.add("T01", "The commitInfo is not the first action of the commit.", **where)
         if self.time is not None and time <= self.time:
             findings.add(
                 "T01",
                 f"The in-commit timestamp {time} is not after that of the commit before, {self.time}.",
-                **where,  # type: ignore[arg-type]
+                **where,
             )
         if before is not None and not _has_times(before):
             _check_enablement(contents, time, after, findings)

@@ -23,7 +23,8 @@ from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.catalogue import Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import Array, hashes
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.vacuum import VacuumRequest, plan_vacuum

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from pyspark_delta.actions.model import CheckpointMetadata, DomainMetadata, Meta
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.names import CommitName, CompactionName
+from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.commit_contents import Contents, FileActions
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
 from pyspark_delta.maintenance.checking.state import Change, TableState
 from pyspark_delta.maintenance.checking.table_log import TableLog
@@ -163,9 +165,13 @@ def _check_small(contents: Contents, findings: Findings) -> None:
                 line=found[1][0],
                 file=contents.path,
             )
-    for kind, name, key in ((SetTransaction, "application", "app_id"), (DomainMetadata, "domain", "domain")):
+    keyed: tuple[tuple[type, str, str], ...] = (
+        (SetTransaction, "application", "app_id"),
+        (DomainMetadata, "domain", "domain"),
+    )
+    for own_kind, name, key in keyed:
         seen: set[str] = set()
-        for line, action in contents.of(kind):
+        for line, action in contents.of(own_kind):
             value = getattr(action, key)
             if value in seen:
                 findings.add(
@@ -271,7 +277,7 @@ def _by_partition(files: Array, rows: Array) -> dict[int, int]:
     return {int(key): int(number) for key, number in zip(partitions, sums, strict=True) if number}
 
 
-def _where(contents: Contents, actions: FileActions, at: int) -> dict[str, object]:
+def _where(contents: Contents, actions: FileActions, at: int) -> dict[str, Any]:
     return {"version": contents.version, "line": int(actions.lines[at]), "file": contents.path}
 
 

@@ -13,7 +13,8 @@ from pyspark_delta.data.reader import read_task, tasks_of
 from pyspark_delta.errors import DeletionVectorError, DeltaError, UnsupportedDataFileError
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.catalogue import Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import Array
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.scan.plan import ReadContext, ScanTask

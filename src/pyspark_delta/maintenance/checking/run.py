@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pyspark_delta.catalog.connections import known_table
@@ -84,7 +84,7 @@ class CheckRequest:
     def wanted(self) -> frozenset[str]:
         """The ids of the checks to run."""
         depth = LEVELS.index(self.level)
-        ids = [id_ for id_, check in CHECKS.items() if LEVELS.index(check.level) <= depth]  # type: ignore[arg-type]
+        ids = [id_ for id_, check in CHECKS.items() if LEVELS.index(check.level) <= depth]
         chosen = {id_ for name in self.only for id_ in self._matches(name)} if self.only else set(ids)
         return frozenset(chosen.intersection(ids) - {id_ for name in self.ignore for id_ in self._matches(name)})
 
@@ -207,9 +207,9 @@ class _Run:
         if depth >= 3:
             self._guarded(lambda: check_rows(snapshot, findings))
 
-    def _guarded(self, check: object) -> None:
+    def _guarded(self, check: Callable[[], None]) -> None:
         try:
-            check()  # type: ignore[operator]
+            check()
         except (StorageError, CatalogError):
             raise
         except DeltaError as error:

@@ -13,8 +13,9 @@ import pyarrow.json as pj
 
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.features import Feature, is_active
+from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.commit_contents import Contents
-from pyspark_delta.maintenance.checking.findings import Findings, Severity
+from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live import LiveBatch, LiveTable, texts
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
 from pyspark_delta.maintenance.checking.state import TableState
