@@ -41,7 +41,7 @@ _STATISTICS = "Recompute the statistics of the file, or rewrite it."
 CHECKPOINT, HINT, COMPACTION, CHECKSUM = "checkpoint", "hint", "compaction", "checksum"
 MISSING_FILES, CORRUPT_FILES, DUPLICATES = "missing-files", "corrupt-files", "duplicate-files"
 FEATURES, MAX_COLUMN_ID, IDENTITY, ROW_ID_MARK = "features", "max-column-id", "identity", "row-id-mark"
-CLUSTERING, BOUNDS = "clustering", "statistics"
+CLUSTERING, BOUNDS = "clustering-columns", "statistics"
 
 _ALL = (
     # ------------------------------------------------------------------------------------------------- log files

@@ -11,7 +11,15 @@ import orjson
 
 from pyspark_delta.actions.model import DomainMetadata, Protocol
 from pyspark_delta.errors import DeltaError, UnsupportedTableError
-from pyspark_delta.features import Feature, all_features, find_feature, is_active, supported_features
+from pyspark_delta.features import (
+    Feature,
+    all_features,
+    find_feature,
+    is_active,
+    is_supported,
+    supported_features,
+    unsupported_in_use,
+)
 from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.state import TableState
@@ -34,23 +42,8 @@ from pyspark_delta.schema.widening import TYPE_CHANGES, check_type_changes
 
 _READER_LIST, _WRITER_LIST = 3, 7
 _MOST_CLUSTERED = 4
+_OF_SCHEMA = "P05"
 ROW_TRACKING = "delta.rowTracking"
-_CHECK_OF_FEATURE = {
-    "columnMapping": "P06",
-    "identityColumns": "P08",
-    "typeWidening": "P11",
-    "clustering": "P09",
-    "checkConstraints": "P07",
-    "invariants": "P07",
-    "generatedColumns": "P07",
-    "allowColumnDefaults": "P07",
-    "icebergCompatV1": "P10",
-    "icebergCompatV2": "P10",
-    "icebergCompatV3": "P10",
-    "icebergWriterCompatV1": "P10",
-    "icebergWriterCompatV3": "P10",
-    "rowTracking": "R05",
-}
 _SYSTEM_DOMAINS = {
     CLUSTERING: ("clusteringColumns",),
     ROW_TRACKING: ("rowIdHighWaterMark", "highWaterMark"),  # the second one is that of the specification (C332)
@@ -118,22 +111,17 @@ def _check_requirements(configuration: TableConfiguration, findings: Findings) -
 
 def _check_use(configuration: TableConfiguration, findings: Findings) -> None:
     """Check that schema and properties use only features that the protocol supports (P02)."""
-    for feature in all_features():
-        try:
-            unsupported = feature.is_requested(configuration) and feature.listed_name(configuration) is None
-        except DeltaError:
-            continue
-        if unsupported:
-            findings.add(
-                "P02",
-                f"Schema or properties use {feature.name}, which the protocol does not support.",
-                severity=_severity_of_use(feature),
-            )
+    for feature in unsupported_in_use(configuration):
+        findings.add(
+            "P02",
+            f"Schema or properties use {feature.name}, which the protocol does not support.",
+            severity=_severity_of_use(feature),
+        )
 
 
 def _severity_of_use(feature: TableFeature) -> Severity:
     """Return how bad it is that a feature is used without support: otherwise writers and readers ignore it (C231)."""
-    if feature.name in ("timestampNtz", "variantType"):
+    if feature.declaration_check == _OF_SCHEMA:
         return Severity.ERROR  # a type that readers may not know
     return Severity.WARNING if feature.kind is FeatureKind.READER_WRITER else Severity.INFO
 
@@ -189,7 +177,7 @@ def _check_schema(configuration: TableConfiguration, findings: Findings) -> bool
 def _check_features(configuration: TableConfiguration, findings: Findings) -> None:
     """Check the rules that supported features set for schema and properties."""
     for feature in all_features():
-        id_ = _CHECK_OF_FEATURE.get(feature.name, "P04")
+        id_ = feature.declaration_check
         try:
             if feature.is_active(configuration):
                 feature.validate(configuration)
@@ -199,7 +187,7 @@ def _check_features(configuration: TableConfiguration, findings: Findings) -> No
                         findings.add("P04", f"{feature.name} and {other} are both active, and exclude each other.")
         except (DeltaError, RecursionError) as error:
             findings.add(id_, _sentence(error), repair="" if id_ != "P06" or not _is_behind(configuration) else None)
-    if not any(feature.name == "typeWidening" and feature.is_active(configuration) for feature in all_features()):
+    if not _is_active(configuration, Feature.TYPE_WIDENING):
         _check_changes(configuration, findings)
     if VARIANT in _partition_types(configuration):
         findings.add("P05", "A partition column is of the type variant.")
@@ -229,10 +217,7 @@ def _is_behind(configuration: TableConfiguration) -> bool:
 
 
 def _check_row_id_columns(configuration: TableConfiguration, findings: Findings) -> None:
-    try:
-        active = is_active(configuration, Feature.ROW_TRACKING)
-    except DeltaError:
-        return
+    active = _is_active(configuration, Feature.ROW_TRACKING)
     for column in (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION):
         if active and not column.of(configuration.properties):
             findings.add("R05", f"Row tracking is enabled, and the property '{column.name}' is not set.")
@@ -269,7 +254,7 @@ def column_exists(schema: StructType, path: tuple[str, ...]) -> bool:
 def _check_domains(
     configuration: TableConfiguration, domains: Mapping[str, DomainMetadata], findings: Findings
 ) -> None:
-    if domains and not _supports(configuration, "domainMetadata"):
+    if domains and not is_supported(configuration, Feature.DOMAIN_METADATA):
         findings.add(
             "P13",
             f"The log has metadata domains, such as '{next(iter(domains))}', and the protocol does not support them.",
@@ -287,9 +272,12 @@ def _check_domains(
             findings.add("P13", f"The metadata domain '{name}' has no member '{members[0]}'.")
 
 
-def _supports(configuration: TableConfiguration, name: str) -> bool:
-    feature = find_feature(name)
-    return feature is not None and feature.listed_name(configuration) is not None
+def _is_active(configuration: TableConfiguration, feature: Feature) -> bool:
+    """Return True if a feature is active; False if a property does not say."""
+    try:
+        return is_active(configuration, feature)
+    except DeltaError:
+        return False
 
 
 def _sentence(error: Exception) -> str:

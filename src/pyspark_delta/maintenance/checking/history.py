@@ -7,15 +7,13 @@ from typing import Any
 
 from pyspark_delta.actions.model import CommitInfo, Protocol
 from pyspark_delta.errors import DeltaError
-from pyspark_delta.features import Feature, find_feature, is_active, supported_features
+from pyspark_delta.features import Feature, find_feature, is_active, is_supported, supported_features
 from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.commit_contents import Contents
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.state import TableState
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import IN_COMMIT_TIMESTAMP_TIME, IN_COMMIT_TIMESTAMP_VERSION
-
-_PROTECTED = "checkpointProtection"
 
 
 @dataclass
@@ -133,7 +131,7 @@ def _check_dropped(
     if after is None:
         return
     dropped = sorted(_final_names(before) - _final_names(after))
-    if dropped and _PROTECTED not in _final_names(after):
+    if dropped and not is_supported(after, Feature.CHECKPOINT_PROTECTION):
         findings.add(
             "P12",
             f"The commit drops {', '.join(dropped)} from the protocol.",

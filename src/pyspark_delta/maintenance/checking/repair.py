@@ -91,7 +91,7 @@ class RepairPlan:
 
     check: CheckResult
     steps: tuple[RepairStep, ...]
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     catalog_table: CatalogTable | None = None
     engine_info: str = ""
 

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.ddl.change import TableChange, commit_change
-from pyspark_delta.errors import DeltaError
 from pyspark_delta.expressions.tree import Column
-from pyspark_delta.features import all_features
+from pyspark_delta.features import Feature, supported_features, unsupported_in_use
 from pyspark_delta.features.support import check_removable, check_writable
 from pyspark_delta.log.reconciliation import file_keys
 from pyspark_delta.log.request import FileRequest
@@ -120,7 +119,7 @@ def keep_existing_clustering(snapshot: Snapshot, engine_info: str) -> bool:
         return False
     columns = DomainMetadata(domain=CLUSTERING, configuration=orjson.dumps({"clusteringColumns": existing}).decode())
     draft = CommitDraft(
-        operation=Operation("REPAIR", {"repair": "clustering"}),
+        operation=Operation("REPAIR", {"repair": "clustering-columns"}),
         domains=(columns,),
         data_change=False,
         engine_info=engine_info,
@@ -132,16 +131,11 @@ def keep_existing_clustering(snapshot: Snapshot, engine_info: str) -> bool:
 def add_features(snapshot: Snapshot, engine_info: str) -> bool:
     """Add the features that schema, properties or files use, and those that supported ones require (C227)."""
     configuration = snapshot.configuration
-    used = []
-    for feature in all_features():
-        try:
-            if feature.listed_name(configuration) is not None or feature.is_requested(configuration):
-                used.append(feature.name)
-        except DeltaError:
-            continue
+    used = [feature.name for feature in unsupported_in_use(configuration)]
+    used += supported_features(configuration)
     vectors = (batch.column("deletion_vector") for batch in snapshot.read_files(FileRequest(("deletion_vector",))))
     if any(len(column) > column.null_count for column in vectors):
-        used.append("deletionVectors")
+        used.append(Feature.DELETION_VECTORS)
     protocol = with_features(configuration.protocol, used)
     if protocol == configuration.protocol:
         return False

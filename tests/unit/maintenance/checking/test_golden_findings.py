@@ -33,10 +33,12 @@ KNOWN: dict[str, dict[str, str]] = {
     "delta-hist/truncated-delta-log": {"L10": "the log is kept for no time"},
     "delta-rs-err/table_d": {"P04": _NO_TIMES},
     "delta-rs-err/table_e": {"P04": _NO_TIMES},
+    "delta-rs-err/table_f": {"P04": _NO_TIMES},
     "delta-rs-err/table_i": {"P04": _NO_TIMES},
     "delta-rs-hist/simple_table_missing_commit": {"L01": "version 2 is missing"},
     "delta-rs/issue_1374": {"S03": "deltalake rounded the minimum of a timestamp up"},
     "delta-rs/simple_table_features": {"P01": "a feature is listed for readers alone"},
+    "kernel-rs-hist/oussama_cdf": {"K03": "the checkpoint has a metaData without its required members"},
     "kernel-rs-hist/timestamp-nanos": {"P03": "timestampNanos without timestampNtz"},
     "kernel-rs/compacted-log-files-table": {"K08": "the compactions both add and remove a file"},
 }

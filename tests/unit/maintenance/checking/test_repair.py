@@ -30,7 +30,7 @@ AUTOMATICALLY: list[tuple[Make, Make, str]] = [
     (made.mapped, made.the_largest_column_id_is_behind, "max-column-id"),
     (made.identity, made.a_high_water_mark_is_behind, "identity"),
     (made.tracked, made.row_ids_are_above_the_mark, "row-id-mark"),
-    (made.clustered, made.a_clustering_column_does_not_exist, "clustering"),
+    (made.clustered, made.a_clustering_column_does_not_exist, "clustering-columns"),
     (made.with_vectors, made.bounds_stay_tight, "statistics"),
 ]
 
