@@ -15,9 +15,12 @@ import pytest
 
 import pyspark_delta
 from pyspark_delta.inspection import TableDiff
+from pyspark_delta.maintenance.checking import CheckResult, Finding
+from pyspark_delta.maintenance.checking.repair import RepairPlan, RepairResult, RepairStep
 from pyspark_delta.maintenance.clone import ClonePlan, CloneResult
 from pyspark_delta.maintenance.convert import ConvertPlan
 from pyspark_delta.maintenance.drop_feature import DropFeaturePlan, DropFeatureResult
+from pyspark_delta.maintenance.health import HealthReport, HealthTopic
 from pyspark_delta.maintenance.layout.quality import ClusteringQuality
 from pyspark_delta.maintenance.manifest import ManifestPlan, ManifestResult
 from pyspark_delta.maintenance.policy import MaintenancePlan, MaintenanceReport
@@ -48,6 +51,7 @@ RETURNED = (
     ClonePlan,
     CloneResult,
     ConvertPlan,
+    CheckResult,
     DeltaMergeBuilder,
     DeltaOptimizeBuilder,
     DeltaReorgBuilder,
@@ -61,6 +65,12 @@ RETURNED = (
     LayoutMetrics,
     ManifestPlan,
     ManifestResult,
+    Finding,
+    HealthReport,
+    HealthTopic,
+    RepairPlan,
+    RepairResult,
+    RepairStep,
     RestorePlan,
     RewritePlan,
     RewriteResult,

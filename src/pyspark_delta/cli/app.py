@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
 from pyspark_delta.cli import (
+    checking,
     clustering,
     copying,
     definition,
@@ -79,6 +80,9 @@ for _command in (
     copying.convert,
     copying.generate,
     copying.analyze,
+    checking.check,
+    checking.repair,
+    checking.health,
     inspection.doctor,
 ):
     app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)

@@ -13,6 +13,7 @@ from pyspark_delta.protocol.rows import CheckKind, RowCheck
 
 class CheckConstraints(TableFeature):
     name = "checkConstraints"
+    declaration_check = "P07"
     legacy_writer_version = 3
     removal = Removal()
 

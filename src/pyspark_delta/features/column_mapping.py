@@ -35,6 +35,7 @@ from pyspark_delta.schema.types import StructType
 
 class ColumnMapping(TableFeature):
     name = "columnMapping"
+    declaration_check = "P06"
     kind = FeatureKind.READER_WRITER
     legacy_reader_version = 2
     legacy_writer_version = 5

@@ -43,6 +43,7 @@ _NUM_RECORDS = Column(("numRecords",), LONG)
 
 class RowTracking(TableFeature):
     name = "rowTracking"
+    declaration_check = "R05"
     requires = ("domainMetadata",)
     rebase_safe_properties = (ENABLE_ROW_TRACKING.name,)
     assigned_properties = (MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)

@@ -14,6 +14,7 @@ from pyspark_delta.schema.widening import TYPE_CHANGES, check_type_changes
 
 class TypeWidening(TableFeature):
     name = "typeWidening"
+    declaration_check = "P11"
     kind = FeatureKind.READER_WRITER
     preview_names = ("typeWidening-preview",)
     removal = Removal(

@@ -51,6 +51,9 @@ class TableFeature:
     excludes: ClassVar[tuple[str, ...]] = ()
     """Features that must not be active at the same time."""
 
+    declaration_check: ClassVar[str] = "P04"
+    """The id of the check of tables that reports what `validate` refuses."""
+
     implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Table properties that are set when the feature becomes active, unless the user sets them."""
 

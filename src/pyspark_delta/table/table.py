@@ -25,6 +25,7 @@ from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.table.arguments import check_arguments, check_version
+from pyspark_delta.table.checking import CheckedTable
 from pyspark_delta.table.clustering import ClusteredTable
 from pyspark_delta.table.copying import CopyingTable
 from pyspark_delta.table.creation import IfExists, create, definition
@@ -47,6 +48,7 @@ class Table(
     RearrangedTable,
     ClusteredTable,
     CopyingTable,
+    CheckedTable,
     InspectedTable,
     TableOfFeatures,
     KeptTable,

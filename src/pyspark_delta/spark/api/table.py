@@ -22,6 +22,7 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
+from pyspark_delta.spark.api.checking import CheckedDeltaTable
 from pyspark_delta.spark.api.copying import CopyingDeltaTable
 from pyspark_delta.spark.api.describe import detail_frame, history_frame
 from pyspark_delta.spark.api.features import DeltaTableOfFeatures
@@ -57,6 +58,7 @@ class DeltaTable(
     MaintainedDeltaTable,
     RearrangedDeltaTable,
     CopyingDeltaTable,
+    CheckedDeltaTable,
     InspectedDeltaTable,
     DeltaTableOfFeatures,
 ):
