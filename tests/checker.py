@@ -39,8 +39,9 @@ def written_tables_are_sound(request: pytest.FixtureRequest) -> Iterator[None]:
     allowed = {id_ for mark in request.node.iter_markers("findings") for id_ in mark.args}
     if "all" in allowed:
         return
-    found = {path.name: told for path in tables_below(folder) if (told := problems(path, allowed))}
-    assert not found
+    found = [f"{path}: {problem}" for path in tables_below(folder) for problem in problems(path, allowed)]
+    if found:
+        pytest.fail("The checker found:\n" + "\n".join(found), pytrace=False)
 
 
 def _has_passed(node: Any) -> bool:
