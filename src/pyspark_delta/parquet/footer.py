@@ -44,7 +44,7 @@ TYPES = {
 }
 WIDTHS = {0: 1, 1: 4, 2: 8, INT96: 12, FLOAT: 4, DOUBLE: 8}  # bytes of a bound of a type
 _REQUIRED, _REPEATED = 0, 2
-_BOUNDS = (1, 2, 5, 6)  # fields of Statistics: max, min, max_value, min_value
+BOUNDS = (1, 2, 5, 6)  # fields of Statistics: max, min, max_value, min_value
 _EXACTNESS = (7, 8)
 _MOST_ORDINAL = (1 << 15) - 1
 _KEPT_OF_CHUNK = frozenset({3})
@@ -178,7 +178,7 @@ def moved(group: RowGroup, starts: Sequence[int]) -> Struct:
         if 11 in chunk.fields and chunk.fields[11].value < chunk.start:
             del fields[11]  # writers without a dictionary write 0
         if fields[1].value in (FLOAT, DOUBLE) and 12 in fields:
-            kept = {n: f for n, f in fields[12].value.items() if n not in (*_BOUNDS, *_EXACTNESS)}
+            kept = {n: f for n, f in fields[12].value.items() if n not in (*BOUNDS, *_EXACTNESS)}
             fields[12] = Field(STRUCT, kept)
         columns.append({2: Field(I64, 0), 3: Field(STRUCT, fields)})
     kept = {number: field for number, field in group.fields.items() if number in _KEPT_OF_GROUP}
@@ -268,7 +268,7 @@ def _chunk(struct: Struct, leaf: Leaf, rows: int, content_end: int) -> Chunk:
 
 def check_bounds(statistics: Struct, width: int | None) -> None:
     """Raise FooterError if a bound does not have the size of values of its type."""
-    for number in _BOUNDS:
+    for number in BOUNDS:
         if number in statistics and width not in (None, len(_binary(statistics, number, "bound"))):
             raise FooterError("a bound is not a value of its type")
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,10 +15,12 @@ from tests.table_kinds import KINDS, changed
 from pyspark_delta.data import row_group_copy
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.data.row_group_rules import LargeRowGroups
+from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.errors import StorageError
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.bins import Bin
 from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
+from pyspark_delta.maintenance.rewriting.plan import in_tasks
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.scan.planner import has_row_tracking, plan_scan
@@ -226,3 +228,15 @@ def test_after_an_error_of_the_store_nothing_is_left(tmp_path: Path, kind: str, 
             plan.execute()
     assert set((tmp_path / "t").glob("*.parquet")) == {p for p in files if p.suffix == ".parquet"}
     assert by_id(table) == before
+
+
+def test_plans_say_what_may_be_copied_and_tasks_encode_the_rest(tmp_path: Path) -> None:
+    table, runner = make(tmp_path, 300, 4, 300), cast(TaskRunner, object())
+    sizes = table.snapshot.files(("size", "stats")).to_pylist()
+    expected = sum(file["size"] for file in sizes if json.loads(file["stats"])["numRecords"] == 300)
+    for rows_from, copied in ((100, expected), (1000, 0)):
+        large = LargeRowGroups(size=1 << 60, rows=rows_from)
+        plan = plan_optimize(table.snapshot, OptimizeRequest(copying=large))
+        assert plan.bytes_copied == plan.facts()["bytes_copied"] == copied
+        assert (in_tasks(plan, runner).options.tasks is None) is bool(copied)
+    assert plan_optimize(table.snapshot, OptimizeRequest(copying=None)).bytes_copied == 0
