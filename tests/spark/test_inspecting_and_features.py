@@ -20,7 +20,8 @@ class LookInside:
     def table(self, session: SparkSession, tmp_path: Path) -> DeltaTable:
         path = str(tmp_path / "t")
         rows = session.range(10).withColumn("p", f.col("id") % 2).coalesce(1)
-        rows.write.format("delta").partitionBy("p").option("delta.enableDeletionVectors", "true").save(path)
+        writer = rows.write.format("delta").partitionBy("p").option("delta.enableDeletionVectors", "true")
+        writer.option("delta.columnMapping.mode", "name").save(path)
         table = DeltaTable.forPath(session, path)
         table.delete("id < 3")
         return table
@@ -44,7 +45,7 @@ class LookInside:
     def test_features_are_dropped(self, table: DeltaTable) -> None:
         plan = table.dropFeatureSupport("deletionVectors", plan=True)
         assert plan.facts()["files_rewritten"] == 2
-        with pytest.raises(InvalidOperationError, match="truncated"):
+        with pytest.raises(InvalidOperationError, match="nothing to drop"):
             table.dropFeatureSupport("checkConstraints", truncateHistory=True)
         assert table.dropFeatureSupport("deletionVectors") is None
         assert "deletionVectors" not in table.detail().first().tableFeatures
@@ -52,6 +53,16 @@ class LookInside:
         (row,) = table.history(1).collect()
         assert row.operationParameters == {"featureName": "deletionVectors", "truncateHistory": "false"}
         assert "PySpark/" in row.engineInfo
+
+    def test_tasks_rewrite_what_is_too_large_for_the_driver(self, session: SparkSession, table: DeltaTable) -> None:
+        session.conf.set("spark.pyspark_delta.costModel", '{"driver_local_bytes": 0}')
+        try:
+            table.dropFeatureSupport("deletionVectors")
+            table.dropFeatureSupport("columnMapping")
+        finally:
+            session.conf.unset("spark.pyspark_delta.costModel")
+        assert sorted((row.id, row.p) for row in table.toDF().collect()) == [(n, n % 2) for n in range(3, 10)]
+        assert set(table.detail().first().tableFeatures) == {"appendOnly", "checkpointProtection", "invariants"}
 
 
 class TestClassic(LookInside):

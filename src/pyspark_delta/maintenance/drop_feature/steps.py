@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.ddl.change import TableChange, commit_change, with_properties, with_schema
-from pyspark_delta.ddl.properties import set_properties, unset_properties
+from pyspark_delta.ddl.properties import set_properties
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.drop_feature.droppable import Drop
 from pyspark_delta.maintenance.drop_feature.traces import Traces, find_traces, is_numbered
@@ -64,18 +64,16 @@ class Steps:
 
     def _disable(self, snapshot: Snapshot, found: Traces) -> Snapshot:
         """Set the properties that keep writers from using the feature."""
-        configuration = snapshot.configuration
         wanted = {name: value for name, value in found.properties.items() if value is not None}
-        gone = [name for name, value in found.properties.items() if value is None]
-        if not gone:
-            return self._change(set_properties(configuration, wanted), snapshot)
-        change = unset_properties(configuration, gone, if_exists=True)
-        if wanted:
-            names = dump_json([*gone, *wanted]).decode()
-            operation = Operation("UNSET TBLPROPERTIES", {"properties": names, "ifExists": True})
-            metadata = with_properties(change.metadata, {**change.metadata.configuration, **wanted})
-            change = replace(change, operation=operation, metadata=metadata)
-        return self._change(change, snapshot)
+        if None not in self.drop.removal.disabling.values():
+            return self._change(set_properties(snapshot.configuration, wanted), snapshot)
+        gone = [name for name in found.properties if name not in wanted]
+        folded = {name.casefold() for name in found.properties}
+        kept = {name: value for name, value in snapshot.properties.items() if name.casefold() not in folded}
+        names = dump_json([*gone, *wanted]).decode()
+        operation = Operation("UNSET TBLPROPERTIES", {"properties": names, "ifExists": True})
+        metadata = with_properties(snapshot.metadata, {**kept, **wanted})
+        return self._change(TableChange(operation=operation, metadata=metadata), snapshot)
 
     def _strip_fields(self, snapshot: Snapshot) -> Snapshot:
         """Remove keys of the metadata of fields."""
