@@ -18,7 +18,7 @@ VALUES = {
     "float": "float('-Infinity'), float(-1.5), float(-0.0), float(0.0), float(1e-45), float('Infinity'), float('NaN')",
     "double": "double('-Infinity'), -1.5D, -0.0D, 0.0D, 4.9E-324D, -4.9E-324D, double('Infinity'), double('NaN')",
     "decimal(9,2)": "-9999999.99, -0.01, 0.00, 0.01, 9999999.99",
-    "decimal(38,10)": "-9999999999999999999999999999.9999999999, -0.0000000001, 0, 18446744073709551616, 1e27",
+    "decimal(38,10)": "'-9999999999999999999999999999.9999999999', '-1E-10', '0', '18446744073709551616', '1E27'",
     "string": "'', 'a', 'b', 'ab', 'aa', 'A', 'ä', 'z', '😀', '\uffee', concat('a', chr(0)), repeat('x', 40), "
     "concat(repeat('x', 40), 'y'), concat(repeat('x', 40), chr(0)), concat(repeat('x', 32), 'y')",
     "binary": "X'', X'00', X'0000', X'7F', X'80', X'FF', X'FF00', X'00112233445566778899', X'0011223344556677'",

@@ -11,15 +11,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from pyspark_delta.actions.columns import CLUSTERING_PROVIDER, TAGS
-from pyspark_delta.data.parts import delete_written, write_all
+from pyspark_delta.data.parts import RollingFileWriter, delete_written
 from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
@@ -35,7 +34,7 @@ from pyspark_delta.parallel import flat_map_ordered
 
 _IN_MEMORY = 32 << 20  # bytes of origins
 _SMALLEST_GROUP = 16 << 20  # bytes of rows in a row group
-_OVERFULL = 2  # times its share of the bytes after which a file is continued in another one
+_OVERFULL = 2  # times its share of the bytes after which a file is continued
 
 
 @dataclass(frozen=True)
@@ -59,55 +58,40 @@ class LayoutWriter:
         """Write a bin. Raises DataFileError, StorageError, and what `check` raises; then the files do not exist."""
         memory = rewriting.memory // rewriting.threads
         batches = rewriting.batches(source, check)
-        held, is_all = _held(batches, memory // 4)
+        held, is_all = _held(batches, memory // 2)
         if is_all:
             sample = sampled(held, self.columns, rewriting.write.schema)
         else:
             sample = sample_rows(rewriting, source, self.columns)
         files = max(source.new_files, 1)
-        most = LEAVES_PER_FILE if is_all else min(LEAVES_PER_FILE, most_leaves(memory // 2) // files)
+        most = LEAVES_PER_FILE if is_all else min(LEAVES_PER_FILE, most_leaves(memory) // files)
         splits = splits_of(self.layout, sample, files, max(most, 1))
-        origins = RowOrder() if _may_have_vectors(rewriting) else None
-        with Distribution(splits, self.columns, memory=memory // 2) as rows:
+        with Distribution(splits, self.columns, memory=memory) as rows:
             while held:
-                rows.add(_numbered(held.pop(0), int(rows.rows.sum())))
+                rows.add(_numbered(rewriting, held.pop(0), rows))
             for batch in batches:
-                rows.add(_numbered(batch, int(rows.rows.sum())))
+                rows.add(_numbered(rewriting, batch, rows))
             rows.finish()
-            written = _write(self._context(rewriting, source), rows, source, self._order(check), rewriting, origins)
-        return self._result(rewriting, source, written, origins)
+            per_file = -(-splits.leaf_count // files)
+            writer = _FileWriter(_file_context(rewriting, source), rows, self.layout, self.columns, per_file, check)
+            found = writer.write(files, source.number * files, rewriting.readers)
+        return self._result(rewriting, source, files, found)
 
-    def _context(self, rewriting: Rewriting, source: Bin) -> WriteContext:
-        memory = rewriting.memory // rewriting.threads
-        group = max(_SMALLEST_GROUP, min(rewriting.write.row_group_bytes, memory // (4 * rewriting.readers)))
-        limit = _OVERFULL * max(source.size // source.new_files, 1)
-        return replace(rewriting.write, row_group_bytes=group, target_file_size=limit)
-
-    def _order(self, check: Callable[[], None]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """Return what orders the rows of one leaf."""
-
-        def order(leaf: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            check()
-            yield from ordered(self.layout, leaf, self.columns)
-
-        return order
-
-    def _result(
-        self, rewriting: Rewriting, source: Bin, files: Sequence[Sequence[WrittenFile]], origins: RowOrder | None
-    ) -> RewrittenBin:
-        written = written_files(chain.from_iterable(files))
+    def _result(self, rewriting: Rewriting, source: Bin, count: int, found: Sequence[_FilesOfThread]) -> RewrittenBin:
+        written = written_files(file for some in found for file in some.files)
         new_files = as_added(written, source, rewriting)
         if self.cubes is not None and new_files.num_rows:
             cubes = new_cubes(int(written["size"].to_numpy().sum()), self.cubes)
-            tags = [cube_tags(cubes[number * len(cubes) // len(files)], self.columns) for number in range(len(files))]
-            of_file = [list(tags[number].items()) for number, some in enumerate(files) for _ in some]
+            tags = [list(cube_tags(cube, self.columns).items()) for cube in cubes]
+            of_file = [tags[number * len(cubes) // count] for some in found for number in some.numbers]
             providers = pa.array([PROVIDER] * new_files.num_rows, CLUSTERING_PROVIDER.type)
             new_files = new_files.append_column(TAGS, pa.array(of_file, TAGS.type))
             new_files = new_files.append_column(CLUSTERING_PROVIDER, providers)
         rows = written["num_records"].to_numpy()
         kept = kept_order(rewriting.snapshot, source, int(rows.sum()))
-        moved = None if kept is None or origins is None else Reordered(kept, origins)
-        return RewrittenBin.of(source, new_files, rows, moved)
+        orders = tuple(some.order for some in found)
+        is_known = kept is not None and sum(order.count for order in orders) == rows.sum()
+        return RewrittenBin.of(source, new_files, rows, Reordered(kept, orders) if kept and is_known else None)
 
 
 class RowOrder:
@@ -116,11 +100,13 @@ class RowOrder:
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - as long as this object
         self._lock = threading.Lock()
+        self.count = 0
         weakref.finalize(self, self._file.close)
 
-    def append(self, numbers: Sequence[Positions]) -> None:
+    def append(self, numbers: Positions) -> None:
         """Add the numbers of the next rows."""
-        self._file.writelines(some.tobytes() for some in numbers)
+        self._file.write(numbers.tobytes())
+        self.count += len(numbers)
 
     def places(self, wanted: Positions) -> Positions:
         """Return the places of the rows with some numbers, which are sorted."""
@@ -140,55 +126,85 @@ class Reordered:
     """Where rows of sources are, if they were put into another order; see `Origins`. `kept` counts them as read."""
 
     kept: KeptOrder
-    order: RowOrder = field(repr=False)
+    orders: tuple[RowOrder, ...] = field(repr=False)
 
     def places(self, source: int, rows: BitMap64) -> Positions:
         """Return the places of some rows of a source."""
-        return self.order.places(np.sort(self.kept.places(source, rows)))
+        return self._moved(np.sort(self.kept.places(source, rows)))
 
     def all_places(self, source: int) -> Positions:
         """Return the places of all rows of a source."""
-        return self.order.places(self.kept.all_places(source))
+        return self._moved(self.kept.all_places(source))
+
+    def _moved(self, wanted: Positions) -> Positions:
+        before = np.cumsum([0, *(order.count for order in self.orders)])
+        found = [order.places(wanted) + first for order, first in zip(self.orders, before.tolist(), strict=False)]
+        return np.concatenate(found)
 
 
-def _write(
-    context: WriteContext,
-    rows: Distribution,
-    source: Bin,
-    order_leaf: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    rewriting: Rewriting,
-    origins: RowOrder | None,
-) -> list[list[WrittenFile]]:
-    """Write the leaves of each file, and the order of the rows; return the files. After an error, they are deleted."""
-    count = source.new_files
-    per_file = -(-len(rows.rows) // count)
-    done: list[WrittenFile] = []
-    names = list(context.schema.names)
+@dataclass(frozen=True)
+class _FileWriter:
+    """Writes ordered rows to files, `per_file` leaves to each, on several threads."""
 
-    def write(number: int) -> Iterator[tuple[list[WrittenFile], list[Any]]]:
-        order: list[Any] = []
+    context: WriteContext
+    rows: Distribution
+    layout: Layout
+    columns: tuple[LayoutColumn, ...]
+    per_file: int
+    check: Callable[[], None]
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for leaf in range(number * per_file, min((number + 1) * per_file, len(rows.rows))):
-                for batch in order_leaf(rows.read([leaf])):
-                    if origins is not None:
-                        order.append(batch.column(len(names)).to_numpy())
-                    yield pa.RecordBatch.from_arrays(batch.columns[: len(names)], names)
+    def write(self, count: int, part: int, threads: int) -> list[_FilesOfThread]:
+        """Write so many files; return what each thread has written, in order. After an error, the files are deleted."""
+        done: list[WrittenFile] = []
 
-        written = write_all(context, batches(), source.number * count + number)
-        done.extend(written)
-        yield written, order
+        def write(numbers: np.ndarray[Any, Any]) -> Iterator[_FilesOfThread]:
+            found = self._write(numbers.tolist(), part)
+            done.extend(found.files)
+            yield found
 
-    files: list[list[WrittenFile]] = []
-    try:
-        for written, order in flat_map_ordered(write, range(count), rewriting.readers):
-            files.append(written)
-            if origins is not None:
-                origins.append(order)
-    except BaseException:
-        delete_written(context, done)
-        raise
-    return files
+        numbers = np.array_split(np.arange(count), max(min(threads, count), 1))
+        try:
+            return list(flat_map_ordered(write, numbers, threads))
+        except BaseException:
+            delete_written(self.context, done)
+            raise
+
+    def _write(self, numbers: Sequence[int], part: int) -> _FilesOfThread:
+        """Write some files with one writer, which then learns only once how to encode them."""
+        order = RowOrder()
+        writer = RollingFileWriter(self.context, part + numbers[0])
+        files: list[WrittenFile] = []
+        of_number: list[int] = []
+        try:
+            for number in numbers:
+                begun = writer.files_begun
+                for batch in self._batches(number, order):
+                    files += writer.add(batch)
+                files += writer.end_file()
+                of_number += [number] * (writer.files_begun - begun)
+            files += writer.finish()
+        except BaseException:
+            writer.abandon()
+            delete_written(self.context, files)
+            raise
+        return _FilesOfThread(files, of_number, order)
+
+    def _batches(self, number: int, order: RowOrder) -> Iterator[pa.RecordBatch]:
+        names = list(self.context.schema.names)
+        for leaf in range(number * self.per_file, min((number + 1) * self.per_file, len(self.rows.rows))):
+            self.check()
+            for batch in ordered(self.layout, self.rows.read([leaf]), self.columns):
+                if batch.num_columns > len(names):
+                    order.append(batch.column(len(names)).to_numpy())
+                yield pa.RecordBatch.from_arrays(batch.columns[: len(names)], names)
+
+
+class _FilesOfThread(NamedTuple):
+    """Files, the number of each in the layout (a file that is too large is continued), and the order of their rows."""
+
+    files: list[WrittenFile]
+    numbers: list[int]
+    order: RowOrder
 
 
 def _held(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[pa.RecordBatch], bool]:
@@ -203,14 +219,22 @@ def _held(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[pa.Record
     return held, True
 
 
-def _numbered(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    """Return rows with their numbers, in the order in which they are read, as the last column."""
-    name = "number"
+def _file_context(rewriting: Rewriting, source: Bin) -> WriteContext:
+    """Return how files are written. A file that gets far more than its share of rows is continued in another one."""
+    memory = rewriting.memory // rewriting.threads
+    group = max(_SMALLEST_GROUP, min(rewriting.write.row_group_bytes, memory // (4 * rewriting.readers)))
+    limit = _OVERFULL * max(source.size // max(source.new_files, 1), 1)
+    return replace(rewriting.write, row_group_bytes=group, target_file_size=limit)
+
+
+def _numbered(rewriting: Rewriting, rows: pa.RecordBatch, before: Distribution) -> pa.RecordBatch:
+    """Return rows with their numbers, in the order in which they are read, as the last column.
+
+    Numbers are needed only if rows that others delete meanwhile can be deleted in the new files.
+    """
+    if not is_active(rewriting.snapshot.configuration, Feature.DELETION_VECTORS):
+        return rows
+    name, first = "number", int(before.rows.sum())
     while name in rows.schema.names:
         name += "_"
     return rows.append_column(name, pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64)))
-
-
-def _may_have_vectors(rewriting: Rewriting) -> bool:
-    """True if rows that others delete meanwhile can be deleted in the new files."""
-    return is_active(rewriting.snapshot.configuration, Feature.DELETION_VECTORS)
