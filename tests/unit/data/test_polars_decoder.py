@@ -332,10 +332,10 @@ def test_files_and_row_groups_are_decoded_in_parts(
     given = [write(tmp_path, pa.table({"x": range(1000)}), f"{i}.parquet", row_group_size=100) for i in range(4)]
     plan = plan_of(tmp_path, schema_of(x=LONG), given)
     monkeypatch.setattr(polars_decoder, "_UNIT_BYTES", 2 * given[0]["size"])
-    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8 * 1000)  # the rows of one file
+    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8000 if unopened else 1 << 20)  # unopened, the rows of one file
     assert assert_decoded(plan) == []
     assert sorted(count for count, _ in scans) == [1, 1, 1, 1, *([2, 2] if unopened else [])]
-    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8 * 900)
+    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 100)
     assert len(assert_decoded(plan)) == (6 if unopened else 4)
 
 
