@@ -363,15 +363,11 @@ def test_the_comparison_sees_differences(tmp_path: Path, monkeypatch: pytest.Mon
         "null": lambda frame: frame.fill_null(0.0),
         "sign": lambda frame: frame.select(polars_decoder.pl.col("x").abs()),
     }[wrong]
-    filtered = PolarsFrames(change)
-    monkeypatch.setattr(polars_decoder.pl.LazyFrame, "collect", filtered.collect)
+    batches = polars_decoder.PolarsDecoder._batches
+    monkeypatch.setattr(
+        polars_decoder.PolarsDecoder,
+        "_batches",
+        lambda self, sources, frame, constants: batches(self, sources, change(frame), constants),
+    )
     with pytest.raises(AssertionError, match="instead of"):
         assert_decoded(plan)
-
-
-class PolarsFrames:
-    """Collects what Polars decodes, with a change."""
-
-    def __init__(self, change: Callable[[Any], Any]) -> None:
-        collect = polars_decoder.pl.LazyFrame.collect
-        self.collect = lambda lazy, **options: change(collect(lazy, **options))
