@@ -20,7 +20,7 @@ from pyspark_delta.scan.plan import ScanPlan
 VARIABLE = "PYSPARK_DELTA_DECODER"
 """The environment variable that leaves all decoding to PyArrow if it is `pyarrow`."""
 
-_OLDEST = (1, 32)  # of Polars: strict about the columns of files and their types
+_OLDEST = (2, 1)  # of Polars; 1.32 reads files with two columns of one name
 _IMPORT_BYTES = 4 << 30  # of files; reading fewer takes less time than importing Polars
 _IMPORT_FILES = 4096
 _FEWEST_BYTES = (

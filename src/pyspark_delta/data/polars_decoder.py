@@ -7,7 +7,7 @@ as in `DataFileReader`, never by Polars. This module imports Polars; see `decode
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from pyspark_delta.data.decoders import CannotDecode, DataFile, Decoded, OpenedFile
 from pyspark_delta.data.polars_columns import Constant, Nulls, Source, Stored, source_in, source_unopened
-from pyspark_delta.data.raw_rows import Indexes, Mask, RowSelection, without_columns
+from pyspark_delta.data.raw_rows import Mask, RowSelection, without_columns
 from pyspark_delta.deletion_vectors import check_rows
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of
@@ -27,13 +27,12 @@ from pyspark_delta.storage.paths import resolve_file
 _UNOPENED_BYTES = 1 << 20  # files up to this size are always decoded together, without a look at their footers
 _UNIT_BYTES = 64 << 20  # of files that are decoded at once; each call of Polars takes about a millisecond
 _UNIT_FILES = 512
-_TEXT_UNIT_BYTES = 16 << 20
+_SMALL_UNIT_BYTES = 16 << 20  # if files are opened one by one, or have texts
 _FEWEST_BYTES = 128 << 10  # of columns, uncompressed: PyArrow decodes fewer bytes as fast
 _MOST_BYTES = 128 << 20  # of columns, uncompressed, that are decoded at once; PyArrow decodes row groups in parts
-_CHUNK_ROWS = 16_384  # smaller chunks are joined: each becomes a batch
+_FEW_ROWS = 16_384
 _BATCH_ROWS = 262_144
 _BATCH_BYTES = 8 << 20
-_PATH = "\0path"  # no column of a file has this name
 _REFUSALS = 2  # of groups of files after which files are opened first
 
 
@@ -44,24 +43,7 @@ class _Declined(Exception):
 # A panic of Polars is no Exception.
 _FAILURES = (_Declined, pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError)
 
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The files of some decoded rows: their constants, and for each row the number of its file; None for one file."""
-
-    constants: Sequence[Mapping[str, pa.Scalar]]
-    numbers: Indexes | None = None
-
-    def where(self, passed: Mask) -> _Files:
-        """Return the files of the rows of a mask."""
-        return self if self.numbers is None else _Files(self.constants, self.numbers[passed])
-
-    def values(self, name: str, start: int, rows: int) -> pa.Array:
-        """Return the constants of some rows."""
-        if self.numbers is None:
-            return pa.repeat(self.constants[0][name], rows)
-        distinct = pa.concat_arrays([pa.repeat(constants[name], 1) for constants in self.constants])
-        return distinct.take(pa.array(self.numbers[start : start + rows]))
+Constants: TypeAlias = Mapping[str, pa.Scalar]
 
 
 class PolarsDecoder:
@@ -92,14 +74,14 @@ class PolarsDecoder:
     @property
     def unit(self) -> tuple[int, int]:
         """The most bytes and the number of files that are read at once."""
-        return (_TEXT_UNIT_BYTES if self._has_texts or self._needs_footers else _UNIT_BYTES), _UNIT_FILES
+        reads_whole = self._context.residual is None and not self._needs_footers
+        return (_UNIT_BYTES if reads_whole and not self._has_texts else _SMALL_UNIT_BYTES), _UNIT_FILES
 
     def takes_unopened(self, task: ScanTask) -> bool:
-        """Return True for a file whose footer is not needed: for types, to skip row groups, or to count its rows."""
+        """Return True for a file whose footer is not needed, for types or to skip row groups of large files."""
         if self._refusals >= _REFUSALS or self._needs_footers or task.share is not None:
             return False
-        reads_all = self._context.residual is None and task.deletion_vector is None
-        return 0 < task.size <= (self.unit[0] if reads_all else _UNOPENED_BYTES)
+        return 0 < task.size <= (self.unit[0] if self._context.residual is None else _UNOPENED_BYTES)
 
     def decode_files(self, files: Sequence[DataFile]) -> Decoded | CannotDecode:
         """Decode whole files together. Polars opens them."""
@@ -133,34 +115,42 @@ class PolarsDecoder:
 
     # ------------------------------------------------------------------------------------------------ whole files
     def _decode_whole(self, files: Sequence[DataFile]) -> Decoded:
-        sources = self._unopened
-        paths = [resolve_file(self._context.table_location, task.path) for task, _, _ in files]
-        constants = [constants for _, constants, _ in files]
-        selections = [selection for _, _, selection in files]
-        is_uniform = all(selection.rows is None for selection in selections) and (
-            not any(isinstance(source, Constant) for source in sources) or all(c == constants[0] for c in constants)
-        )
-        scan = _scan(paths, sources, with_path=not is_uniform)
-        frame = scan.head(self._most_rows + 1).collect()
-        if frame.height > self._most_rows:
+        runs = list(_runs(files, any(isinstance(source, Constant) for source in self._unopened)))
+        limits = self._limits(runs)
+        scans = []
+        for run, limit in zip(runs, limits, strict=True):
+            paths = [resolve_file(self._context.table_location, task.path) for task, _, _ in run]
+            scans.append(_scan(paths, self._unopened).head(limit + 1))
+        frames = pl.collect_all(scans)
+        if any(frame.height > limit for frame, limit in zip(frames, limits, strict=True)):
             if len(files) == 1:
-                raise _Declined(f"'{paths[0]}' has more rows than are decoded at once")
+                raise _Declined(f"'{files[0][0].path}' has more rows than are decoded at once")
             half = len(files) // 2
             return [*self._decode_whole(files[:half]), *self._decode_whole(files[half:])]
-        if frame.height < _CHUNK_ROWS * frame.n_chunks():
-            frame = frame.rechunk()  # there is a chunk for each file
-        if is_uniform:
-            return self._batches(sources, frame, _Files(constants[:1]))
-        lengths = _lengths(frame.drop_in_place(_PATH), paths)
-        selected = _selected(selections, paths, lengths)
-        numbers = np.repeat(np.arange(len(paths)), lengths)[selected]
-        return self._batches(sources, _filtered(frame, selected), _Files(constants, numbers))
+        found: Decoded = []
+        for run, frame in zip(runs, frames, strict=True):
+            found += self._batches(self._unopened, self._selected(frame, run[0]), run[0][1])
+        return found
+
+    def _limits(self, runs: Sequence[Sequence[DataFile]]) -> list[int]:
+        """Return the most rows of each run, by its share in the bytes of all, so that their sum is limited too."""
+        sizes = [sum(task.size for task, _, _ in run) for run in runs]
+        return [min(self._most_rows, _FEW_ROWS + 4 * self._most_rows * size // sum(sizes)) for size in sizes]
+
+    def _selected(self, frame: pl.DataFrame, first: DataFile) -> pl.DataFrame:
+        """Return the rows to read of a run, which is one file if that has a deletion vector."""
+        task, _, selection = first
+        if selection.rows is not None:
+            check_rows(selection.rows, frame.height, resolve_file(self._context.table_location, task.path))
+            mask = selection.mask(0, frame.height)
+            return frame if mask is None else _filtered(frame, mask)
+        return frame.rechunk() if frame.height < _FEW_ROWS * frame.n_chunks() else frame  # a chunk for each file
 
     # --------------------------------------------------------------------------------------- parts of opened files
     def _decode_part(
         self, sources: Sequence[Source], file: OpenedFile, first: int, rows: int, selection: RowSelection, *, late: bool
     ) -> Decoded:
-        mask, files = selection.mask(first, rows), _Files([file.constants])
+        mask = selection.mask(first, rows)
 
         def decode(some: Sequence[Source]) -> pl.DataFrame:
             scan = _scan([file.path], some)
@@ -170,41 +160,44 @@ class PolarsDecoder:
             return frame if mask is None else _filtered(frame, mask)
 
         if not late:
-            return self._batches(sources, decode(sources), files)
+            return self._batches(sources, decode(sources), file.constants)
         asked = [sources[i] for i in self._asked]
         frame = decode(asked)
-        passed = self._passed(sources, frame, files)
+        passed = self._passed(sources, frame, file.constants)
         if not passed.any():
             return []
         others = [source for source in sources if source not in asked]
         frame = pl.concat([_filtered(f, passed) for f in (frame, decode(others))], how="horizontal")
-        return list(self._output_of(sources, frame, files))
+        return list(self._output_of(sources, frame, file.constants))
 
     # ------------------------------------------------------------------------------------------- frames to batches
-    def _batches(self, sources: Sequence[Source], frame: pl.DataFrame, files: _Files) -> Decoded:
+    def _batches(self, sources: Sequence[Source], frame: pl.DataFrame, constants: Constants) -> Decoded:
         """Return the output of the rows for which the residual is true."""
         if self._context.residual is not None and frame.height:
-            passed = self._passed(sources, frame, files)
-            frame, files = _filtered(frame, passed), files.where(passed)
-        return list(self._output_of(sources, frame, files))
+            frame = _filtered(frame, self._passed(sources, frame, constants))
+        return list(self._output_of(sources, frame, constants))
 
-    def _passed(self, sources: Sequence[Source], frame: pl.DataFrame, files: _Files) -> Mask:
+    def _passed(self, sources: Sequence[Source], frame: pl.DataFrame, constants: Constants) -> Mask:
         """Return for each row whether the residual is true."""
         assert self._context.residual is not None
         if not frame.height:
             return np.empty(0, np.bool_)
         names = [self._names[i] for i in self._asked]
         parts = []
-        for start, batch in _arrow_batches(frame, [sources[i] for i in self._asked], views=False):
-            arrays = [_array(sources[i], batch, files, start) for i in self._asked]
+        for batch in _arrow_batches(frame, [sources[i] for i in self._asked], views=False):
+            arrays = [_array(sources[i], batch, constants) for i in self._asked]
             known = pa.RecordBatch.from_arrays(arrays, names) if names else without_columns(batch.num_rows)
             parts.append(pc.fill_null(evaluate(self._context.residual, known), False))
         return np.concatenate([part.to_numpy(zero_copy_only=False) for part in parts])
 
-    def _output_of(self, sources: Sequence[Source], frame: pl.DataFrame, files: _Files) -> Iterator[pa.RecordBatch]:
+    def _output_of(
+        self, sources: Sequence[Source], frame: pl.DataFrame, constants: Constants
+    ) -> Iterator[pa.RecordBatch]:
+        if not frame.height:
+            return
         chosen = [sources[i] for i in self._output]
-        for start, batch in _arrow_batches(frame, chosen, views=self._views):
-            arrays = [_array(source, batch, files, start) for source in chosen]
+        for batch in _arrow_batches(frame, chosen, views=self._views):
+            arrays = [_array(source, batch, constants) for source in chosen]
             if not arrays:
                 yield without_columns(batch.num_rows)
             elif self._schema is None:
@@ -213,7 +206,7 @@ class PolarsDecoder:
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _scan(paths: list[str], sources: Iterable[Source], *, with_path: bool = False) -> pl.LazyFrame:
+def _scan(paths: list[str], sources: Iterable[Source]) -> pl.LazyFrame:
     """Return the columns of files of exactly these types; Polars refuses others, and files that lack a column."""
     if not all(path.startswith("/") for path in paths):
         raise _Declined("files are not local")
@@ -222,7 +215,6 @@ def _scan(paths: list[str], sources: Iterable[Source], *, with_path: bool = Fals
         schema={source.name: source.polars_type for source in sources if isinstance(source, Stored)},
         missing_columns="raise",
         extra_columns="ignore",
-        include_file_paths=_PATH if with_path else None,
         hive_partitioning=False,
         glob=False,
         credential_provider=None,
@@ -230,28 +222,18 @@ def _scan(paths: list[str], sources: Iterable[Source], *, with_path: bool = Fals
     )
 
 
-def _lengths(found: pl.Series, paths: Sequence[str]) -> list[int]:
-    """Return the number of rows of each file, by the path of each row."""
-    lengths = [0] * len(paths)
-    numbers = {path: i for i, path in enumerate(paths)}
-    at = -1
-    for rows, path in found.rle().struct.unnest().iter_rows():
-        number = numbers.get(path, -1)
-        if number <= at or len(numbers) < len(paths):
-            raise _Declined(f"rows of '{path}' are not where they belong")
-        lengths[number], at = rows, number
-    return lengths
-
-
-def _selected(selections: Sequence[RowSelection], paths: Sequence[str], lengths: Sequence[int]) -> Mask:
-    """Return for each row of some files whether to read it."""
-    masks = []
-    for selection, path, rows in zip(selections, paths, lengths, strict=True):
-        if selection.rows is not None:
-            check_rows(selection.rows, rows, path)
-        mask = selection.mask(0, rows)
-        masks.append(np.ones(rows, np.bool_) if mask is None else mask)
-    return np.concatenate(masks)
+def _runs(files: Sequence[DataFile], has_constants: bool) -> Iterator[list[DataFile]]:
+    """Yield adjacent files that are decoded as one: with equal constants, and none with a deletion vector."""
+    run: list[DataFile] = []
+    for file in files:
+        _, constants, selection = file
+        if run and (
+            selection.rows is not None or run[-1][2].rows is not None or (has_constants and constants != run[-1][1])
+        ):
+            yield run
+            run = []
+        run.append(file)
+    yield run
 
 
 def _filtered(frame: pl.DataFrame, mask: Mask) -> pl.DataFrame:
@@ -263,31 +245,26 @@ def _filtered(frame: pl.DataFrame, mask: Mask) -> pl.DataFrame:
     )  # without a query, which takes longer
 
 
-def _arrow_batches(
-    frame: pl.DataFrame, sources: Iterable[Source], *, views: bool
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the decoded columns among some sources as batches, with the number of their first row."""
+def _arrow_batches(frame: pl.DataFrame, sources: Iterable[Source], *, views: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the decoded columns among some sources as batches."""
     names = list(dict.fromkeys(source.name for source in sources if isinstance(source, Stored)))
     if not names:
-        yield 0, without_columns(frame.height)
+        yield without_columns(frame.height)
         return
     level = pl.CompatLevel.newest() if views else pl.CompatLevel.oldest()
     chosen = frame if frame.columns == names else pl.DataFrame([frame.get_column(name) for name in names])
     table = chosen.to_arrow(compat_level=level)
     most = max(1, min(_BATCH_ROWS, _BATCH_BYTES * table.num_rows // max(1, table.nbytes)))
-    start = 0
-    for batch in table.to_batches(max_chunksize=None if views else most):
-        yield start, batch
-        start += batch.num_rows
+    yield from table.to_batches(max_chunksize=None if views else most)
 
 
-def _array(source: Source, batch: pa.RecordBatch, files: _Files, start: int) -> pa.Array:
+def _array(source: Source, batch: pa.RecordBatch, constants: Constants) -> pa.Array:
     """Return a column of the table. Raises pa.ArrowInvalid for a value that does not fit."""
     match source:
         case Nulls(data_type):
             return pa.nulls(batch.num_rows, data_type)
         case Constant(physical_name):
-            return files.values(physical_name, start, batch.num_rows)
+            return pa.repeat(constants[physical_name], batch.num_rows)
         case Stored(name, file_type, _, convert):
             array = batch.column(name)
             if pt.is_large_string(array.type) or pt.is_large_binary(array.type):

@@ -75,7 +75,7 @@ def test_stores_other_than_the_local_one_are_never_passed_by(tmp_path: Path) -> 
 
 
 def test_an_old_polars_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pl, "__version__", "1.9.0")
+    monkeypatch.setattr(pl, "__version__", "1.32.0")
     assert choose_decoder(plan(tmp_path, schema_of(x=LONG)), views=True) is None
 
 

@@ -332,10 +332,10 @@ def test_files_and_row_groups_are_decoded_in_parts(
     given = [write(tmp_path, pa.table({"x": range(1000)}), f"{i}.parquet", row_group_size=100) for i in range(4)]
     plan = plan_of(tmp_path, schema_of(x=LONG), given)
     monkeypatch.setattr(polars_decoder, "_UNIT_BYTES", 2 * given[0]["size"])
-    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8 * 1000)  # the rows of one file
+    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8000 if unopened else 1 << 20)  # unopened, the rows of one file
     assert assert_decoded(plan) == []
     assert sorted(count for count, _ in scans) == [1, 1, 1, 1, *([2, 2] if unopened else [])]
-    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 8 * 900)
+    monkeypatch.setattr(polars_decoder, "_MOST_BYTES", 100)
     assert len(assert_decoded(plan)) == (6 if unopened else 4)
 
 
@@ -363,15 +363,11 @@ def test_the_comparison_sees_differences(tmp_path: Path, monkeypatch: pytest.Mon
         "null": lambda frame: frame.fill_null(0.0),
         "sign": lambda frame: frame.select(polars_decoder.pl.col("x").abs()),
     }[wrong]
-    filtered = PolarsFrames(change)
-    monkeypatch.setattr(polars_decoder.pl.LazyFrame, "collect", filtered.collect)
+    batches = polars_decoder.PolarsDecoder._batches
+    monkeypatch.setattr(
+        polars_decoder.PolarsDecoder,
+        "_batches",
+        lambda self, sources, frame, constants: batches(self, sources, change(frame), constants),
+    )
     with pytest.raises(AssertionError, match="instead of"):
         assert_decoded(plan)
-
-
-class PolarsFrames:
-    """Collects what Polars decodes, with a change."""
-
-    def __init__(self, change: Callable[[Any], Any]) -> None:
-        collect = polars_decoder.pl.LazyFrame.collect
-        self.collect = lambda lazy, **options: change(collect(lazy, **options))
