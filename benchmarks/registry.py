@@ -25,6 +25,7 @@ MODULES = {
     "B15": "b15_delete",
     "B16": "b16_update",
     "B17": "b17_merge",
+    "B19": "b19_zorder",
     "B20": "b20_count",
     "B21": "b21_change_feed",
     "B23": "b23_log_cleanup",

@@ -13,13 +13,16 @@ ERRORS = [name for name in errors.__all__ if inspect.isclass(getattr(errors, nam
 
 PUBLIC = [
     "Budget",
+    "Cluster",
     "DefaultSource",
     "DeltaCatalog",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "MaintenancePolicy",
     "Progress",
     "Snapshot",
+    "Sort",
     "Table",
     "Transaction",
     "__version__",

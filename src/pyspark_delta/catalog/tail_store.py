@@ -79,6 +79,9 @@ class TailStore:
     def write_if_absent(self, path: str, data: bytes) -> None:
         self.inner.write_if_absent(path, data)
 
+    def copy(self, source: str, target: str) -> None:
+        self.inner.copy(source, target)
+
     def delete(self, paths: Iterable[str]) -> None:
         self.inner.delete(paths)
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from pyspark_delta.table import Table
 
 
+PropertyOption = Annotated[
+    list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="A table property; repeatable.")
+]
+PROPERTY_FORM = "A table property has the form --property KEY=VALUE"
+
+
 class IfExists(StrEnum):
     """What happens if the table exists."""
 
@@ -55,9 +61,7 @@ def create(
     cluster_by: Annotated[
         str | None, typer.Option("--cluster-by", metavar="NAMES", help="Columns, separated by commas.")
     ] = None,
-    property_: Annotated[
-        list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="A table property; repeatable.")
-    ] = None,
+    property_: PropertyOption = None,
     comment: Annotated[
         str | None, typer.Option("--comment", metavar="TEXT", help="The description of the table.")
     ] = None,
@@ -78,7 +82,7 @@ def create(
     definition: dict[str, Any] = {
         "partition_by": names_of(partition_by) or (),
         "cluster_by": names_of(cluster_by) or (),
-        "properties": _pairs(property_ or (), "A table property has the form --property KEY=VALUE"),
+        "properties": property_pairs(property_ or (), PROPERTY_FORM),
         "description": comment,
     }
     before = _existing(path, option)
@@ -101,7 +105,7 @@ def set_(
     as_json: JsonOption = False,
 ) -> None:
     """Set table properties, which enables the features they need."""
-    given = _pairs(properties, "A table property has the form KEY=VALUE")
+    given = property_pairs(properties, "A table property has the form KEY=VALUE")
     if plan:
         from pyspark_delta.ddl.properties import set_properties
 
@@ -132,7 +136,8 @@ def unset(
     _print_version(table, as_json)
 
 
-def _pairs(texts: list[str] | tuple[str, ...], form: str) -> dict[str, str]:
+def property_pairs(texts: list[str] | tuple[str, ...], form: str) -> dict[str, str]:
+    """Return the pairs in texts KEY=VALUE. Raises InvalidOptionError, which says `form`, for another text."""
     pairs = {}
     for text in texts:
         key, separator, value = text.partition("=")

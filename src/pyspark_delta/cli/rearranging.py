@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pyspark_delta.cli.options import JsonOption, PathArgument, StorageOption, open_table
+from pyspark_delta.cli.options import JsonOption, PathArgument, StorageOption, names_of, open_table
 from pyspark_delta.cli.outcome import print_plan_facts
 from pyspark_delta.cli.output import print_facts, print_json
 from pyspark_delta.cli.reporting import reporting
@@ -45,6 +45,13 @@ MemoryOption = Annotated[
 def optimize(
     path: PathArgument,
     where: WhereOption = None,
+    zorder_by: Annotated[
+        str | None, typer.Option("--zorder-by", metavar="COLUMNS", help="Cluster the rows by columns.")
+    ] = None,
+    sort_by: Annotated[str | None, typer.Option("--sort-by", metavar="COLUMNS", help="Sort the rows.")] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Of a clustered table, also cluster what was clustered by other columns.")
+    ] = False,
     target_size: TargetOption = None,
     min_size: Annotated[
         str | None, typer.Option("--min-size", metavar="SIZE", help="Leave larger files; default: 3/4 of the target.")
@@ -61,11 +68,16 @@ def optimize(
 ) -> None:
     """Combine small files, and rewrite files of which many rows are deleted.
 
-    Rows do not change, and concurrent writers do not conflict.
+    Rows do not change, and concurrent writers do not conflict. A clustered table is clustered.
     """
-    table = open_table(path, option=option)
+    from pyspark_delta.maintenance.layout.layouts import Sort
+
+    table, sorting = open_table(path, option=option), names_of(sort_by)
     made = table.optimize(
         where,
+        zorder_by=names_of(zorder_by) or (),
+        layout=None if sorting is None else Sort(*sorting),
+        full=full,
         target_size=target_size,
         min_size=min_size,
         budget=_budget(budget_bytes, budget_seconds, budget_commits),

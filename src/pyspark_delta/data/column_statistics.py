@@ -7,9 +7,9 @@ one batch at a time. Deleted rows are included: a file with a deletion vector ge
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import orjson
@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyspark_delta.actions.columns import STATS
 from pyspark_delta.data.file_columns import Absent, Column, FileSchema, Leaf, Struct
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.data.reader import read_task, tasks_of
+from pyspark_delta.expressions.tree import Column as StatsLeaf
 from pyspark_delta.parallel import flat_map_ordered
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import STATS_STRING_PREFIX_LENGTH
@@ -27,10 +29,11 @@ from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
 from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
-from pyspark_delta.schema.types import TIMESTAMP, StructField, StructType
+from pyspark_delta.schema.types import LONG, TIMESTAMP, StructField, StructType
 from pyspark_delta.stats.collect import physical_value, stored_bounds
 from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import select
+from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.stats.texts import with_member
 from pyspark_delta.storage.paths import resolve_file
 
@@ -60,6 +63,19 @@ def with_column_statistics(
     measure = _Measure(location, configuration, tuple(columns), storage_options)
     texts = flat_map_ordered(measure.texts, _rows(files), min(_THREADS, files.num_rows))
     return files.set_column(files.column_names.index("stats"), "stats", pa.array(texts, pa.string()))
+
+
+def lacking_statistics(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[tuple[str, ...]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the files that lack their number of records, or of nulls in some of the columns, by physical path.
+
+    Bounds are not required: there are none if all values are null or NaN, or if a string has no upper bound.
+    """
+    leaves = [StatsLeaf(("numRecords",), LONG), *(StatsLeaf(("nullCount", *path), LONG) for path in columns)]
+    for batch in batches:
+        stats = parse_stats(batch.column(STATS.name), leaves)
+        yield batch.filter(reduce(pc.or_, (pc.is_null(select(stats, leaf.path)) for leaf in leaves)))
 
 
 def _rows(files: pa.Table) -> Iterator[tuple[ScanTask, str | None]]:
@@ -105,7 +121,7 @@ class _Measure:
             for batch in read_task(chosen, replace(task, deletion_vector=None)):
                 rows += batch.num_rows
                 for column, values in decoded:
-                    values.add(select(batch, column.path))
+                    values.add(select(batch, column.path), bounded=column.stored.has_bounds)
         text = with_member(text, ["numRecords"], str(rows))
         for column, values in zip(self._columns, found, strict=True):
             text = values.written(text, column.stored, self._string_prefix)
@@ -126,9 +142,11 @@ class _Range:
     high: Any = None
     has_nan: bool = False
 
-    def add(self, values: Any) -> None:
-        """Include some values of the column."""
+    def add(self, values: Any, *, bounded: bool = True) -> None:
+        """Include some values of the column; only the number of nulls if columns of its type have no bounds."""
         self.nulls += values.null_count
+        if not bounded:
+            return
         if pa.types.is_floating(values.type):
             self.has_nan = self.has_nan or bool(pc.any(pc.is_nan(values)).as_py())
         found = pc.min_max(values)
@@ -182,12 +200,21 @@ class _Footer:
         if not isinstance(column, Leaf):
             return _Range()
         leaf = column.source.first
+        if not stored.has_bounds:
+            return self._counted(leaf) or _Range()
         physical = self._schema.column(leaf).physical_type
         calendar = legacy_calendar(self._key_values, {physical}, "UTC")
         if calendar is not None and calendar.concerns(to_arrow(stored.type)):
             return _Range(bounded=stored.type != TIMESTAMP)  # its instants depend on the time zone of the reader
         exact = physical in ("INT32", "INT64") and _is_stored_exactly(column.source.type, to_arrow(stored.type))
         return (self._summed(leaf) if exact else None) or _Range()
+
+    def _counted(self, leaf: int) -> _Range | None:
+        """Return the number of nulls in all row groups; None if one row group lacks it."""
+        known = [group.column(leaf).statistics for group in self._groups]
+        if any(statistics is None or not statistics.has_null_count for statistics in known):
+            return None
+        return _Range(is_known=True, bounded=False, nulls=sum(statistics.null_count for statistics in known))
 
     def _summed(self, leaf: int) -> _Range | None:
         """Return the statistics of all row groups together; None if one row group lacks them."""
@@ -206,7 +233,9 @@ class _Footer:
 
 
 def _may_be_exact(column: StatsColumn) -> bool:
-    """Return True if footers may have exact bounds of the type."""
+    """Return True if footers may have all statistics of the type, exactly."""
+    if not column.has_bounds:
+        return column.leaf is not None
     found = to_arrow(column.type)
     return bool(pa.types.is_signed_integer(found) or pa.types.is_date32(found) or pa.types.is_timestamp(found))
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyspark_delta.actions.columns import FILE_FIELDS, STATS
+from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata
-from pyspark_delta.data.column_statistics import MeasuredColumn, with_column_statistics
+from pyspark_delta.data.column_statistics import MeasuredColumn, lacking_statistics, with_column_statistics
 from pyspark_delta.ddl.change import TableChange
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features import Feature
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.protocol.clustering import DOMAIN, clustering_paths
@@ -26,10 +23,9 @@ from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, spelled, type_at
-from pyspark_delta.schema.types import LONG, ArrayType, MapType, StructType
+from pyspark_delta.schema.types import ArrayType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.indexed_columns import StatsColumn
-from pyspark_delta.stats.parse import parse_stats
 
 MOST_COLUMNS = 4
 
@@ -106,29 +102,14 @@ def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[s
 
 
 def _with_statistics(snapshot: Snapshot, paths: Sequence[tuple[str, ...]]) -> pa.Table:
-    """Return the files that lack their number of rows, or of nulls in some of the columns, with these statistics.
-
-    Bounds are not required: there are none if all values are null or NaN, or if a string has no upper bound.
-    """
+    """Return the files that lack their number of rows, or of nulls in some of the columns, with these statistics."""
     configuration = snapshot.configuration
     physical = [_physical(configuration, path) for path in paths]
-    leaves = [Column(("numRecords",), LONG), *(Column(("nullCount", *path), LONG) for path in physical)]
-    found: list[pa.RecordBatch] = []
-    for batch in snapshot.read_files(FileRequest(tuple(field.name for field in FILE_FIELDS))):
-        stats = parse_stats(batch.column(STATS.name), leaves)
-        missing = reduce(pc.or_, (pc.is_null(_leaf(stats, leaf.path)) for leaf in leaves))
-        found.append(batch.filter(missing))
-    files = pa.Table.from_batches(found, pa.schema(FILE_FIELDS))
+    live = snapshot.read_files(FileRequest(tuple(field.name for field in FILE_FIELDS)))
+    files = pa.Table.from_batches(lacking_statistics(live, physical), pa.schema(FILE_FIELDS))
     columns = {column.path: column for column in table_stats_columns(configuration)}
     measured = [MeasuredColumn(path, columns[at]) for path, at in zip(paths, physical, strict=True)]
     return with_column_statistics(files, snapshot.location, configuration, measured, snapshot.storage_options)
-
-
-def _leaf(stats: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    found = stats.column(path[0])
-    for name in path[1:]:
-        found = pc.struct_field(found, [found.type.get_field_index(name)])
-    return found
 
 
 def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:

@@ -10,11 +10,12 @@ from pyspark_delta.deletion_vectors.files import (
     read_deletion_vectors,
     write_deletion_vectors,
 )
-from pyspark_delta.deletion_vectors.locations import vector_locations
+from pyspark_delta.deletion_vectors.locations import each_vector_location, vector_locations, with_absolute_paths
 
 __all__ = [
     "check_rows",
     "deletion_vector_path",
+    "each_vector_location",
     "encode_inline",
     "indexes_between",
     "of_indexes",
@@ -23,5 +24,6 @@ __all__ = [
     "to_indexes",
     "to_words",
     "vector_locations",
+    "with_absolute_paths",
     "write_deletion_vectors",
 ]

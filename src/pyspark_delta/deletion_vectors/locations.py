@@ -10,7 +10,7 @@ from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors import z85
 from pyspark_delta.deletion_vectors.files import UUID_LENGTH, deletion_vector_path
 from pyspark_delta.storage.paths import join
-from pyspark_delta.storage.percent import resolve_column
+from pyspark_delta.storage.percent import absolute_path_column, resolve_column
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _DIGITS = np.array([at for at in range(36) if at not in (8, 13, 18, 23)])  # of a UUID's text
@@ -21,14 +21,37 @@ def vector_locations(table_location: str, vectors: pa.StructArray) -> pa.Array:
 
     Raises DeletionVectorError for a descriptor that is not valid, CorruptLogError for a path that is not.
     """
-    vectors = vectors.filter(pc.is_valid(vectors))
-    kinds, texts = (pc.struct_field(vectors, [name]) for name in ("storage_type", "path_or_inline_dv"))
-    for kind in kinds.unique().to_pylist():
+    return each_vector_location(table_location, vectors).drop_null().unique()
+
+
+def each_vector_location(table_location: str, vectors: pa.StructArray) -> pa.Array:
+    """Return the location of the file of each deletion vector; null for inline vectors and for none.
+
+    Raises as `vector_locations`.
+    """
+    kinds, texts = vectors.flatten()[:2]
+    for kind in kinds.drop_null().unique().to_pylist():
         if kind not in ("i", "p", "u"):
             _location_of(table_location, kind, "")  # raises
-    absolute = resolve_column(table_location, texts.filter(pc.equal(kinds, "p")).unique())
-    relative = _relative(table_location, texts.filter(pc.equal(kinds, "u")).unique())
-    return pa.concat_arrays([absolute, relative]).unique()
+    found = pa.nulls(len(vectors), pa.string())
+    for kind, resolve in (("p", resolve_column), ("u", _relative)):
+        chosen = pc.fill_null(pc.equal(kinds, kind), False)
+        coded = texts.filter(chosen).dictionary_encode()
+        found = pc.replace_with_mask(found, chosen, resolve(table_location, coded.dictionary).take(coded.indices))
+    return found
+
+
+def with_absolute_paths(table_location: str, vectors: pa.StructArray) -> pa.StructArray:
+    """Return the same deletion vectors with absolute paths (C260), for the log of another table; inline ones stay.
+
+    Raises as `vector_locations`.
+    """
+    locations = each_vector_location(table_location, vectors)
+    stored = locations.is_valid()
+    kinds, texts, *others = vectors.flatten()
+    kinds = pc.if_else(stored, "p", kinds)
+    texts = pc.replace_with_mask(texts, stored, absolute_path_column(locations.drop_null()))
+    return pa.StructArray.from_arrays([kinds, texts, *others], fields=list(vectors.type), mask=vectors.is_null())
 
 
 def _relative(table_location: str, texts: pa.Array) -> pa.Array:

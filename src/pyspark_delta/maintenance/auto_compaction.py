@@ -18,6 +18,7 @@ from pyspark_delta.errors import DeltaError, DeltaWarning
 from pyspark_delta.log.commits import read_commits
 from pyspark_delta.log.reconciliation import file_keys
 from pyspark_delta.maintenance.budget import Budget
+from pyspark_delta.maintenance.layout.plan import LayoutPlan
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
 from pyspark_delta.maintenance.rewriting.candidates import GROUP
@@ -95,6 +96,10 @@ def plan_auto_compaction(snapshot: Snapshot, version: int, settings: AutoCompact
         budget=Budget(seconds=settings.seconds),
     )
     plan = plan_optimize(snapshot, request)
+    without_empty = replace(plan.candidates, empty=plan.candidates.empty.slice(0, 0))
+    plan = replace(plan, parameters={**plan.parameters, "auto": True}, candidates=without_empty)
+    if isinstance(plan, LayoutPlan):  # a clustered table
+        return plan if plan.chosen.other_files >= settings.min_files else None
     files = plan.candidates.files
     groups = np.asarray(files[GROUP])
     keys = file_keys(files["path"].combine_chunks(), None, snapshot.location)
@@ -106,9 +111,7 @@ def plan_auto_compaction(snapshot: Snapshot, version: int, settings: AutoCompact
     bins = worthwhile(pack(files.filter(pa.array(chosen)), target))
     if not len(bins):
         return None
-    without_empty = replace(plan.candidates, empty=plan.candidates.empty.slice(0, 0))
-    parameters = {**plan.parameters, "auto": True}
-    return replace(plan, bins=bins, bins_left=0, parameters=parameters, candidates=without_empty)
+    return replace(plan, bins=bins, bins_left=0)
 
 
 def _added_paths(snapshot: Snapshot, version: int) -> pa.Array:

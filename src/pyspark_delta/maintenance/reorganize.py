@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
-from pyspark_delta.maintenance.optimize import check_threads, predicate_text
+from pyspark_delta.maintenance.optimize import check_threads
 from pyspark_delta.maintenance.rewriting.bins import pack
 from pyspark_delta.maintenance.rewriting.candidates import FileMasks, FileRule, choose_files
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, target_size_of
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, predicate_text, target_size_of
 from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.parallel import flat_map_ordered

@@ -102,6 +102,13 @@ class ObjectStore(Protocol):
         """Create a file atomically and durably. If it exists, raises FileAlreadyExistsError and changes nothing."""
         ...
 
+    def copy(self, source: str, target: str) -> None:
+        """Create or replace the file `target` with the content of `source`, in the store if it can copy.
+
+        Both are in this store. Readers never see a part of the content. Raises FileNotFoundInStoreError.
+        """
+        ...
+
     def delete(self, paths: Iterable[str]) -> None:
         """Remove the files; missing ones are not an error."""
         ...

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 
-KINDS = ("read", "status", "list", "open_input", "open_output", "write", "write_if_absent", "delete")
+KINDS = ("read", "status", "list", "open_input", "open_output", "write", "write_if_absent", "copy", "delete")
 
 
 class Counts:
@@ -104,6 +104,10 @@ class CountingStore:
     def write_if_absent(self, path: str, data: bytes) -> None:
         self.counts.add("write_if_absent", path, len(data))
         self.inner.write_if_absent(path, data)
+
+    def copy(self, source: str, target: str) -> None:
+        self.counts.add("copy", target)
+        self.inner.copy(source, target)
 
     def delete(self, paths: Iterable[str]) -> None:
         named = list(paths)

@@ -119,6 +119,10 @@ class LocalStore:
                 _link(temporary, path)
                 _sync_directory(os.path.dirname(path))
 
+    def copy(self, source: str, target: str) -> None:
+        with self.open_input(source) as file, self.open_output(target) as sink:
+            shutil.copyfileobj(file, sink, 1 << 20)
+
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             try:

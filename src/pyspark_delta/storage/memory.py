@@ -84,6 +84,9 @@ class MemoryStore:
                 raise FileAlreadyExistsError(f"The file '{path}' already exists.", path=path)
             self._files[path] = (bytes(data), _now())
 
+    def copy(self, source: str, target: str) -> None:
+        self.write(target, self._get(source)[0])
+
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             with self._lock:

@@ -39,6 +39,8 @@ _THROTTLED = re.compile(r"status code: (429|503)\b|SlowDown|TooManyRequests|Serv
 _LAST = "\U0010ffff"
 _LIST_CHUNK = 1_000
 _DELETE_CHUNK = 1_000
+_LARGEST_COPY = 5 << 30  # bytes that S3 copies in one request
+_COPIED_AT_ONCE = 16 << 20  # bytes
 
 
 class ObjectStorage:
@@ -206,6 +208,15 @@ class ObjectStorage:
             )
         with self._translated("write", path):
             self._obstore.put(self._client, self._key(path), data, mode="create", use_multipart=False)
+
+    def copy(self, source: str, target: str) -> None:
+        if self._kind == "s3" and self.status(source).size > _LARGEST_COPY:
+            with self.open_input(source) as file, self.open_output(target) as sink:
+                while block := file.read(_COPIED_AT_ONCE):
+                    sink.write(block)
+            return
+        with self._translated("read", source):
+            self._obstore.copy(self._client, self._key(source), self._key(target))
 
     def delete(self, paths: Iterable[str]) -> None:
         remaining = iter(paths)

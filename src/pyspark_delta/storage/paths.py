@@ -150,6 +150,14 @@ def to_uri(location: str) -> str:
     return f"{scheme}://{authority}{_quote(path)}"
 
 
+def to_absolute_path(location: str) -> str:
+    """Return the text of a location outside of the table for `add.path`, as Hadoop writes it: `file:/dir/a%20b`."""
+    scheme, authority, path = split(location)
+    if scheme == LOCAL_SCHEME:
+        return f"file:{_quote(path)}"
+    return f"{_HADOOP_SCHEMES.get(scheme, scheme)}://{authority}{_quote(path)}"
+
+
 def to_hadoop(location: str) -> str:
     """Return the text from which Hadoop's `new Path(text)` makes this location: nothing encoded, and `s3a` for `s3`."""
     scheme, authority, path = split(location)

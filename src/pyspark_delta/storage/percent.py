@@ -1,10 +1,12 @@
-"""Columns of paths in the log: decode percent-escapes and resolve locations without a loop over rows.
+"""Columns of paths in the log: decode and encode percent-escapes and resolve locations without a loop over rows.
 
-`paths.decode` and `paths.resolve_file` define the rules. They are called for unusual texts, once for each distinct one.
+`paths.decode`, `paths.resolve_file`, `paths.encode_path` and `paths.to_absolute_path` define the rules. They are called
+for unusual texts, once for each distinct one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.storage.paths import decode, resolve_file
+from pyspark_delta.errors import CorruptLogError
+from pyspark_delta.storage.paths import decode, encode_path, resolve_file, split, to_absolute_path
 
 if TYPE_CHECKING:
     Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
 _MALFORMED = r"%(?:$|[^0-9A-Fa-f]|[0-9A-Fa-f](?:$|[^0-9A-Fa-f]))"
 _HEX = r"^[0-9A-Fa-f]{2}$"
 _HIDDEN = r"//|/$|^/|(?:^|/)\.{1,2}(?:/|$)|\x00"
+_ESCAPED = r"[^A-Za-z0-9_\-!.~'()*:@&=+$,;/]"  # in an absolute path
+_ESCAPED_BELOW = r"[^A-Za-z0-9_\-!.~'()*@&=+$,;/]"  # in a relative path, where ':' may have to be escaped
+_ABSOLUTE = r"^/|^[A-Za-z][A-Za-z0-9+.\-]*:"
+_NOT_BELOW = r"^$|//|/$|^/|(?:^|/)\.{1,2}(?:/|$)|\x00"
+_ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?/")
 _NOT_PLAIN = r"^$|^/|^[A-Za-z][A-Za-z0-9+.\-]*:|//|/$|(?:^|/)\.{1,2}(?:/|$)|\x00"
 
 
@@ -35,6 +43,40 @@ def decode_column(column: Column) -> Column:
 def resolve_column(table_location: str, column: Column) -> Column:
     """Return the locations of the texts of a path column (`paths.resolve_file`); same types and errors."""
     return _over_chunks(column, lambda array: _resolve(table_location, array))
+
+
+def is_absolute(column: Column) -> Column:
+    """Return a mask of the texts of a path column that do not begin at the table."""
+    return pc.match_substring_regex(column, _ABSOLUTE)
+
+
+def encode_column(paths: pa.Array) -> pa.Array:
+    """Return the texts for `add.path` of decoded paths below the table (`paths.encode_path`)."""
+    return _unusual_by(paths, _ESCAPED_BELOW, encode_path)
+
+
+def absolute_path_column(locations: pa.Array) -> pa.Array:
+    """Return the texts for `add.path` of locations outside of the table (`paths.to_absolute_path`)."""
+    if not len(locations):
+        return locations
+    scheme, authority, _ = split(locations[0].as_py())
+    root = f"{scheme}://{authority}" if authority else ""
+    if not pc.all(pc.starts_with(locations, f"{root}/")).as_py():
+        return _each_distinct(locations, to_absolute_path)
+    begin = to_absolute_path(f"{root}/").rstrip("/")
+    texts = pc.binary_join_element_wise(begin, pc.utf8_slice_codeunits(locations, len(root)), "")
+    unusual = pc.match_substring_regex(locations, _ESCAPED)
+    if not pc.any(unusual).as_py():
+        return texts
+    return pc.replace_with_mask(texts, unusual, _each_distinct(locations.filter(unusual), to_absolute_path))
+
+
+def _unusual_by(array: pa.Array, pattern: str, function: Callable[[str], str]) -> pa.Array:
+    """Return the texts, with `function` applied to those that match a pattern."""
+    unusual = pc.match_substring_regex(array, pattern)
+    if not pc.any(unusual).as_py():
+        return array
+    return pc.replace_with_mask(array, unusual, _each_distinct(array.filter(unusual), function))
 
 
 def _over_chunks(column: Column, function: Callable[[pa.Array], pa.Array]) -> Column:
@@ -92,7 +134,24 @@ def _resolve(table_location: str, array: pa.Array) -> pa.Array:
         if decoded is array or not _any_match(decoded, _HIDDEN):
             prefix = pa.scalar(table_location.rstrip("/"), array.type)
             return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))
-    return _each_distinct(array, lambda raw: resolve_file(table_location, raw))
+    located = _resolve_absolute(table_location, array)
+    return _each_distinct(array, lambda raw: resolve_file(table_location, raw)) if located is None else located
+
+
+def _resolve_absolute(table_location: str, array: pa.Array) -> pa.Array | None:
+    """Return the locations of absolute paths in one store, such as those of a clone; None for others."""
+    match = _ROOT.match(array[0].as_py() or "") if len(array) else None
+    if match is None or not pc.all(pc.starts_with(array, match[0])).as_py():
+        return None
+    rest = pc.utf8_slice_codeunits(array, len(match[0]))
+    decoded = _decode(rest)
+    if _any_match(rest, _NOT_BELOW) or (decoded is not rest and _any_match(decoded, _HIDDEN)):
+        return None
+    try:
+        prefix = resolve_file(table_location, f"{match[0]}x")[:-2]
+    except CorruptLogError:
+        return None
+    return pc.binary_join_element_wise(pa.scalar(prefix, array.type), decoded, pa.scalar("/", array.type))
 
 
 def _any_match(array: pa.Array, pattern: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
+from pyspark_delta.maintenance.layout.layouts import Layout
 from pyspark_delta.maintenance.optimize import MAX_DELETED_SHARE, OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.reorganize import PurgeRequest, plan_purge
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
@@ -21,6 +22,9 @@ CommitInfo: TypeAlias = str | Mapping[str, Any] | None
 class OptimizeOptions(TypedDict, total=False):
     """The options of `optimize`."""
 
+    layout: Layout | None
+    zorder_by: Sequence[str]
+    full: bool
     target_size: int | str | None
     min_size: int | str | None
     max_deleted_share: float
@@ -67,6 +71,9 @@ class RearrangedTable(ABC):
         self,
         where: str | None = None,
         *,
+        layout: Layout | None = None,
+        zorder_by: Sequence[str] = (),
+        full: bool = False,
         target_size: int | str | None = None,
         min_size: int | str | None = None,
         max_deleted_share: float = MAX_DELETED_SHARE,
@@ -86,13 +93,22 @@ class RearrangedTable(ABC):
         `max_deleted_share` of their rows are deleted. `budget` limits what one run does. `threads` bins of files are
         rewritten at the same time, with about `memory` bytes.
 
+        If the table has clustering columns, files that are not clustered yet are clustered, together with some that
+        are; with `full`, also those that were clustered by other columns. For other tables, `layout` changes the order
+        of rows, such as `Sort("day")` or `Cluster("id", "day")`, and `zorder_by` is the list of columns to cluster by;
+        all files of the selected partitions are then rewritten.
+
         Concurrent writers do not conflict: rows that they delete meanwhile are deleted in the new files too. Without
         deletion vectors, the files that they change are left to the next run. Raises InvalidPredicateError for a
-        condition on other columns, InvalidOptionError, MaintenanceNotAllowedError for a table whose catalog does not
-        allow it, DataFileError, StorageError, and CommitConflictError if another writer changes the schema meanwhile.
+        condition on other columns, InvalidOperationError for a layout that the table cannot have, InvalidOptionError,
+        MaintenanceNotAllowedError for a table whose catalog does not allow it, DataFileError, StorageError, and
+        CommitConflictError if another writer changes the schema meanwhile.
         """
         request = OptimizeRequest(
             where=where,
+            layout=layout,
+            zorder_by=zorder_by,
+            full=full,
             target_size=target_size,
             min_size=min_size,
             max_deleted_share=max_deleted_share,

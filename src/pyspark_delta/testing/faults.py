@@ -105,6 +105,9 @@ class FaultyStore:
     def write_if_absent(self, path: str, data: bytes) -> None:
         self._around("write_if_absent", path, lambda: self.inner.write_if_absent(path, data))
 
+    def copy(self, source: str, target: str) -> None:
+        self._around("copy", target, lambda: self.inner.copy(source, target))
+
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             self._around("delete", path, lambda path=path: self.inner.delete([path]))  # type: ignore[misc]

@@ -160,6 +160,29 @@ class StoreContract:
                     assert file["modification_time"] in (None, written)
         assert list(store.list_tree(join(root, "missing"), lambda name: False)) == []
 
+    # --------------------------------------------------------------------------------------------------- copying
+    def test_copy(self, store: ObjectStore, root: str) -> None:
+        content = bytes(range(256)) * 20_000
+        for name in ("plain", *ODD_NAMES):
+            source, target = join(root, "from", name), join(root, "to", "deep er", name)
+            store.write(source, name.encode() + content)
+            store.write(target, b"replaced")
+            store.copy(source, target)
+            assert store.read(target) == store.read(source) == name.encode() + content
+        store.copy(join(root, "from", "plain"), join(root, "new", "p=a%20b", "c"))
+        assert _names(store, join(root, "new", "p=a%20b", "")) == ["c"]
+        store.write(join(root, "empty"), b"")
+        store.copy(join(root, "empty"), join(root, "empty too"))
+        assert store.read(join(root, "empty too")) == b""
+
+    def test_copy_of_a_missing_file(self, store: ObjectStore, root: str) -> None:
+        store.write(join(root, "dir", "file"), b"1")
+        for source in (join(root, "missing"), join(root, "dir")):
+            with _raises(FileNotFoundInStoreError) as caught:
+                store.copy(source, join(root, "target"))
+            assert source in str(caught[0])
+        assert _names(store, join(root, "")) == []
+
     # --------------------------------------------------------------------------------------------------- deleting
     def test_delete(self, store: ObjectStore, root: str) -> None:
         paths = [join(root, "d", str(number)) for number in range(12)]

@@ -58,6 +58,7 @@ def evolve(
     features: Iterable[str] = (),
     keeps_files: bool = True,
     complying: Iterable[str] = (),
+    inherited: Mapping[str, str] | None = None,
 ) -> TableConfiguration:
     """Return the configuration to commit for a table with this schema, partitioning and these properties.
 
@@ -66,13 +67,15 @@ def evolve(
     are not stored. `protocol` is a minimum, such as the protocol of the source of a clone; `features` are supported in
     addition. `keeps_files` is True if files of the table stay, or if the caller has not verified that they comply: then
     a feature that constrains existing files is refused, unless it is among `complying`, the features for which the
-    caller has verified it.
+    caller has verified it. `inherited` are properties of another table, such as the source of a clone, which are kept
+    as they are, even if they are unknown.
 
     If nothing changes, the result equals `before`. Raises InvalidOptionError for an unknown or illegal property,
     InvalidOperationError and SchemaMismatchError for what the features, old and new, do not allow.
     """
     check_distinct(parse_schema(metadata.schema_string))
-    asked = _split_properties(before, metadata.configuration)
+    known = {**(before.properties if before is not None else {}), **(inherited or {})}
+    asked = _split_properties(known, metadata.configuration)
     metadata = replace(metadata, configuration=asked.stored)
     base = _base_protocol(before, asked, protocol)
     configuration = TableConfiguration(
@@ -138,8 +141,7 @@ class _Requested:
     ignores_defaults: bool
 
 
-def _split_properties(before: TableConfiguration | None, properties: Mapping[str, str]) -> _Requested:
-    known_before = before.properties if before is not None else {}
+def _split_properties(known_before: Mapping[str, str], properties: Mapping[str, str]) -> _Requested:
     stored: dict[str, str] = {}
     features: list[str] = []
     protocol: dict[str, str] = {}

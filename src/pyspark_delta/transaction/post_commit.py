@@ -18,11 +18,18 @@ from pyspark_delta.log.segment import published_segment
 from pyspark_delta.lru import LruCache
 from pyspark_delta.progress import quietly
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
-from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP, LOG_RETENTION
+from pyspark_delta.protocol.properties import (
+    CHECKPOINT_INTERVAL,
+    ENABLE_EXPIRED_LOG_CLEANUP,
+    LOG_RETENTION,
+    SYMLINK_MANIFEST,
+)
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import ObjectStore
+from pyspark_delta.transaction.symlink_manifest import refresh_manifests
 from pyspark_delta.transaction.version_checksum import Totals, write_version_checksum
 
 T = TypeVar("T")
@@ -32,7 +39,8 @@ _cleaned: LruCache[str, tuple[Any, ...]] = LruCache(1000)  # tables
 
 
 def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
-    """Write the version checksum and, if it is due, a checkpoint, which cleans up the log. Failures are warnings.
+    """Write the version checksum, the symlink manifests if the table has them, and, if it is due, a checkpoint, which
+    cleans up the log. Failures are warnings.
 
     Readers work without either (C025, C123). `base` is the state before the commit.
     """
@@ -54,6 +62,8 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
     complete = attempt(
         "its version checksum could not be written", lambda: write_version_checksum(ready, location, store)
     )
+    if SYMLINK_MANIFEST.of(ready.configuration.properties):
+        attempt("its manifest could not be written", lambda: _refresh_manifest(ready, base))
     if ready.version == 0 or ready.version % CHECKPOINT_INTERVAL.of(ready.configuration.properties):
         return
     written = attempt(
@@ -62,6 +72,13 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
     )
     if written and ENABLE_EXPIRED_LOG_CLEANUP.of(ready.configuration.properties):
         attempt("the log could not be cleaned up", lambda: _clean(ready, base, store))
+
+
+def _refresh_manifest(ready: ReadyCommit, base: TableState) -> None:
+    """Write the manifests of the partitions that the commit changed, from the newest version."""
+    if ready.adds.num_rows or ready.removes.num_rows:
+        snapshot = Snapshot.load(base.location, storage_options=base.storage_options, catalog_table=base.catalog_table)
+        refresh_manifests(snapshot, (ready.adds, ready.removes))
 
 
 def _report(ready: ReadyCommit, base: TableState) -> None:

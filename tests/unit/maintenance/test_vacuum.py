@@ -213,6 +213,7 @@ def test_files_of_running_writers_stay_an_hour(tmp_path: Path) -> None:
     assert planned(table, 0.05) == removed | {"new.parquet"}
 
 
+@pytest.mark.findings("F09")
 def test_clones_protect_their_files(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     (name,) = files(tmp_path / "t")
@@ -228,6 +229,7 @@ def test_clones_protect_their_files(tmp_path: Path) -> None:
     assert planned(clone) == set()
 
 
+@pytest.mark.findings("P12")  # the table gets a protocol without the features of its versions
 def test_c344_tables_that_cannot_be_written_are_not_vacuumed(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.overwrite({"id": [1], "p": ["b"]})

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_delta.errors import CorruptLogError
-from pyspark_delta.storage.paths import decode, encode_path, resolve_file
-from pyspark_delta.storage.percent import decode_column, resolve_column
+from pyspark_delta.storage.paths import decode, encode_path, join, resolve_file, to_absolute_path
+from pyspark_delta.storage.percent import (
+    absolute_path_column,
+    decode_column,
+    encode_column,
+    is_absolute,
+    resolve_column,
+)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 ESCAPES = st.sampled_from(
@@ -111,6 +117,35 @@ def test_absolute_and_relative_paths_mix() -> None:
         "/t/a/b",
         "/t/c",
     ]
+
+
+@pytest.mark.parametrize(
+    "root", ["file:/", "file:///", "file://localhost/", "s3a://b/", "abfss://c@a.net/", "file://x/"]
+)
+@given(st.lists(RAW_PATHS.filter(bool), min_size=1, max_size=20))
+def test_absolute_paths_of_one_store_are_resolved_as_one_by_one(root: str, raw: list[str]) -> None:
+    texts = [f"{root}{text}" for text in raw]
+    try:
+        expected = [resolve_file("/t", text) for text in texts]
+    except CorruptLogError:
+        with pytest.raises(CorruptLogError):
+            resolve_column("/t", pa.array(texts, pa.string()))
+        return
+    assert resolve_column("/t", pa.array(texts, pa.string())).to_pylist() == expected
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1), min_size=1, max_size=20))
+def test_encoded_columns_equal_one_by_one_and_are_decoded_to_the_same(names: list[str]) -> None:
+    below = pa.array([f"d/{name}" for name in names] + names)
+    assert encode_column(below).to_pylist() == [encode_path(path) for path in below.to_pylist()]
+    assert is_absolute(encode_column(below)).to_pylist() == [False] * len(below)
+    for location in ("/t a", "s3://b/ü"):
+        locations = pa.array([join(location, name) for name in names])
+        texts = absolute_path_column(locations)
+        assert texts.to_pylist() == [to_absolute_path(path) for path in locations.to_pylist()]
+        if not {".", ".."}.intersection(names):
+            assert resolve_column("/other", texts).to_pylist() == locations.to_pylist()
+            assert resolve_column(location, encode_column(pa.array(names))).to_pylist() == locations.to_pylist()
 
 
 def test_a_hidden_climb_is_refused() -> None:

@@ -51,6 +51,7 @@ def test_counting() -> None:
             file.read(4)
         with store.open_output("memory://counted/t/c") as sink:
             sink.write(b"1234567")
+        store.copy("memory://counted/t/a", "memory://counted/t/d")
         store.delete(["memory://counted/t/a", "memory://counted/t/b"])
     assert isinstance(store_for("memory://counted/t"), MemoryStore)
     assert counts.calls == {
@@ -61,12 +62,13 @@ def test_counting() -> None:
         "open_output": 1,
         "write": 1,
         "write_if_absent": 1,
+        "copy": 1,
         "delete": 2,
     }
     assert counts.bytes["read"] == 7
     assert counts.bytes["open_input"] == 4
     assert counts.bytes["open_output"] == 7
-    assert (counts.files, counts.total_calls, counts.total_bytes) == (2, 10, 26)
+    assert (counts.files, counts.total_calls, counts.total_bytes) == (2, 11, 26)
     assert counts.log[0] == ("write", "memory://counted/t/a")
     assert "read=2 (7 B)" in repr(counts)
     counts.reset()

@@ -211,7 +211,7 @@ class _Assembly:
     def _result(self) -> RewrittenBin:
         snapshot = self.rewriting.snapshot
         written = written_files(self.written)
-        new_files = labelled(as_added(written, self.source, snapshot.partition_names), self.source)
+        new_files = labelled(as_added(written, self.source, self.rewriting), self.source)
         rows = written["num_records"].to_numpy()
         result = RewrittenBin.of(self.source, new_files, rows, self._origins())
         places = self._deleted_places()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.display import html_facts
+from pyspark_delta.maintenance.rewriting.layout_metrics import LayoutMetrics
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 
 
@@ -70,7 +71,7 @@ class RewriteResult:
     """What a run did: the committed versions, and the sizes in bytes of the files that it added and removed.
 
     `bins_given_up` were rewritten in vain, because other writers changed their files; `bins_left` were not begun within
-    the budget. Both are for the next run. Times are milliseconds since the epoch.
+    the budget. Both are for the next run. `layout` is None for a compaction. Times are milliseconds since the epoch.
     """
 
     versions: tuple[int, ...] = ()
@@ -86,6 +87,7 @@ class RewriteResult:
     started: int = 0
     ended: int = 0
     threads: int = 1
+    layout: LayoutMetrics | None = None
     columns: int = 0
     columns_with_stats: int = 0
 
@@ -117,13 +119,13 @@ class RewriteResult:
             "filesAdded": self.added.as_row(),
             "filesRemoved": self.removed.as_row(),
             "partitionsOptimized": self.partitions,
-            "zOrderStats": None,
-            "clusteringStats": None,
+            "zOrderStats": None if self.layout is None else self.layout.zorder_stats(),
+            "clusteringStats": None if self.layout is None else self.layout.clustering_stats(),
             "numBins": self.bins,
             "numBatches": len(self.versions),
             "totalConsideredFiles": self.files_considered,
             "totalFilesSkipped": self.files_considered - self.removed.count,
-            "preserveInsertionOrder": True,
+            "preserveInsertionOrder": self.layout is None,
             "numFilesSkippedToReduceWriteAmplification": 0,
             "numBytesSkippedToReduceWriteAmplification": 0,
             "startTimeMs": self.started,

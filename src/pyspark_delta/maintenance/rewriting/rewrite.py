@@ -123,9 +123,9 @@ def rewrite_in_order(rewriting: Rewriting, source: Bin, check: Callable[[], None
 
 def rewritten_bin(rewriting: Rewriting, source: Bin, written: pa.Table) -> RewrittenBin:
     """Return a bin whose rows were written in order; `written` has the columns of `data.writer.WRITTEN_SCHEMA`."""
-    new_files = labelled(as_added(written, source, rewriting.snapshot.partition_names), source)
+    new_files = labelled(as_added(written, source, rewriting), source)
     rows = written["num_records"].to_numpy()
-    return RewrittenBin.of(source, new_files, rows, _kept_order(rewriting.snapshot, source, int(rows.sum())))
+    return RewrittenBin.of(source, new_files, rows, kept_order(rewriting.snapshot, source, int(rows.sum())))
 
 
 def without_rows(files: pa.Table, snapshot: Snapshot) -> RewrittenBin:
@@ -135,7 +135,7 @@ def without_rows(files: pa.Table, snapshot: Snapshot) -> RewrittenBin:
     return RewrittenBin.of(Bin(_WITHOUT_ROWS, files, 0, 1), new_files, np.zeros(0, np.int64), origins)
 
 
-def _kept_order(snapshot: Snapshot, source: Bin, rows: int) -> KeptOrder | None:
+def kept_order(snapshot: Snapshot, source: Bin, rows: int) -> KeptOrder | None:
     """Return where the rows went; None if the statistics of the files contradict the rows that were written."""
     files = source.files
     counts = np.asarray(stored_rows(files, snapshot)) - np.asarray(deleted_rows(files))
@@ -156,16 +156,16 @@ def stored_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     return pc.replace_with_mask(counts, unknown, pa.array(list(found), pa.int64()))
 
 
-def as_added(written: pa.Table, source: Bin, partition_names: tuple[str, ...]) -> pa.Table:
+def as_added(written: pa.Table, source: Bin, rewriting: Rewriting) -> pa.Table:
     """Return new files as the log adds them, with the partition values as the sources spell them, if all agree.
 
     Timestamps without a time zone then mean for every reader what they meant before.
     """
     files = written.drop_columns(["num_records", "marks"])
-    texts = [partition_text(source.files, name).unique() for name in partition_names]
-    if not partition_names or any(len(text) != 1 for text in texts):
+    texts = [partition_text(source.files, name).unique() for name in rewriting.snapshot.partition_names]
+    if not texts or any(len(text) != 1 for text in texts):
         return files
-    values = [(name, text[0].as_py()) for name, text in zip(partition_names, texts, strict=True)]
+    values = [(name, text[0].as_py()) for name, text in zip(rewriting.write.partition_names, texts, strict=True)]
     column = pa.array([values] * files.num_rows, PARTITION_VALUES.type)
     return files.set_column(files.column_names.index("partition_values"), PARTITION_VALUES, column)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
+from pyspark_delta.maintenance.layout.cubes import CubeSizes
+from pyspark_delta.maintenance.layout.plan import without_clustering_columns
 from pyspark_delta.maintenance.optimize import MAX_DELETED_SHARE, OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.reorganize import PurgeRequest, plan_purge
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark_delta.snapshot import Snapshot
 
+_CUBE_SIZES = ("threshold", "targetCubeSize")
 _OPTIMIZE = "spark.databricks.delta.optimize."
 _SIZES = "struct<min:bigint,max:bigint,avg:double,totalFiles:bigint,totalSize:bigint>"
 _CUBES = "struct<num:bigint,size:bigint>"
@@ -139,11 +143,33 @@ class DeltaOptimizeBuilder(_RearrangementBuilder):
         """
         return self._executed(self.plan())
 
-    def plan(self) -> RewritePlan:
-        """Return what `executeCompaction` would do, and change nothing."""
+    def executeZOrderBy(self, *cols: str | Sequence[str]) -> DataFrame:
+        """Cluster the rows of all files in the partitions of `where` by some columns; return a row as above.
+
+        Nothing remembers the columns: the next run takes all files again. For tables that are queried by the same
+        columns, clustering columns are better. Raises as `Table.optimize` with `zorder_by`.
+        """
+        return self._executed(self.plan(zOrderBy=_names(cols)))
+
+    def executeClustering(self, *, full: bool = False) -> DataFrame:
+        """Cluster new files of a clustered table; return a row as above.
+
+        With `full`, also files that were clustered by other columns. Raises InvalidOperationError for a table without
+        clustering columns.
+        """
+        snapshot = self._table._open()
+        if not snapshot.clustering_columns():
+            raise without_clustering_columns()
+        return self._executed(self.plan(full=full))
+
+    def plan(self, *, zOrderBy: Sequence[str] = (), full: bool = False) -> RewritePlan:
+        """Return what `executeCompaction` would do, or the other methods with these arguments, and change nothing."""
         spark, snapshot = self._table._spark, self._table._open()
         share = spark.conf.get(f"{_OPTIMIZE}maxDeletedRowsRatio", None)
         request = OptimizeRequest(
+            zorder_by=zOrderBy,
+            full=full,
+            cubes=_cube_sizes(spark),
             min_size=_number(spark, "minFileSize"),
             max_deleted_share=MAX_DELETED_SHARE if share is None else _share(share),
             **self._settings(snapshot),
@@ -165,6 +191,24 @@ class DeltaReorgBuilder(_RearrangementBuilder):
         """Return what `purge` would do, and change nothing."""
         snapshot = self._table._open()
         return self._placed(plan_purge(snapshot, PurgeRequest(**self._settings(snapshot))))
+
+
+def _names(columns: Sequence[str | Sequence[str]]) -> tuple[str, ...]:
+    """Return names that are given one by one, or as one list."""
+    given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+    if not given or not all(isinstance(name, str) for name in given):
+        raise TypeError(f"executeZOrderBy takes names of columns, found {list(given)!r}.")
+    return tuple(str(name) for name in given)
+
+
+def _cube_sizes(spark: SparkSession) -> CubeSizes | None:
+    """Return how large cubes become by the settings of the session; None if these leave it to the size of the table."""
+    stable, target = (_number(spark, f"clustering.mergeStrategy.minCubeSize.{name}") for name in _CUBE_SIZES)
+    if stable is None and target is None:
+        return None
+    if target is None:
+        return CubeSizes.of_stable(stable or 1)
+    return CubeSizes.of_target(target) if stable is None else CubeSizes(target, stable)
 
 
 def _only(conditions: list[str]) -> str | None:

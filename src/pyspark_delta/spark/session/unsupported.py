@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -28,12 +27,9 @@ _INSTEAD = {
     "OPTIMIZE": "Use {open}.optimize().executeCompaction().",
     "REORG": "Use {open}.reorg().purge().",
     "RESTORE": "Use {open}.restoreToVersion(version) or {open}.restoreToTimestamp(timestamp).",
-    "CLONE": "Read the version to copy, and write it to the new path.",
-    "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
-    "format('delta').",
-    "GENERATE": "Engines that read Delta tables need no manifest; {read}.inputFiles() lists the data files.",
-    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); its name stays "
-    "in the protocol.",
+    "CLONE": "Use {open}.clone(target).",
+    "CONVERT TO DELTA": "Use DeltaTable.convertToDelta(spark, 'parquet.`/path`').",
+    "GENERATE": "Use {open}.generate('symlink_format_manifest').",
     "DESCRIBE HISTORY": "Use {open}.history().",
     "DESCRIBE DETAIL": "Use {open}.detail().",
     "DELETE": "Use {open}.delete(condition).",
@@ -73,35 +69,6 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
         sqlstate="0AKDC",
         operation=operation,
     )
-
-
-class UnsupportedOperations:
-    """The methods of delta-spark's DeltaTable that are not supported. Each raises InvalidOperationError."""
-
-    def clone(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CLONE", "DeltaTable.clone")
-
-    def cloneAtVersion(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CLONE", "DeltaTable.cloneAtVersion")
-
-    def cloneAtTimestamp(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CLONE", "DeltaTable.cloneAtTimestamp")
-
-    def generate(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("GENERATE", "DeltaTable.generate")
-
-    def dropFeatureSupport(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("DROP FEATURE", "DeltaTable.dropFeatureSupport")
-
-    @classmethod
-    def convertToDelta(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("CONVERT TO DELTA", "DeltaTable.convertToDelta")
 
 
 @contextmanager

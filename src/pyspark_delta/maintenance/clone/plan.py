@@ -1,0 +1,198 @@
+"""The plan of a clone, and its execution: copies first, then one commit with all files, then a checkpoint of it.
+
+A clone that is interrupted has no version, or the last complete one. A second run copies only what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
+from pyspark_delta.display import counted, html_facts
+from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.log.reconciliation import Keys
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.maintenance.clone.copying import Copier
+from pyspark_delta.maintenance.clone.declaration import Declaration, declare_clone
+from pyspark_delta.maintenance.clone.files import COPIES, copied_files, referenced_files, source_files
+from pyspark_delta.maintenance.clone.target import CloneTarget, check_target
+from pyspark_delta.maintenance.first_checkpoint import write_first_checkpoint
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation, ReadSet
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.paths import to_hadoop
+from pyspark_delta.transaction.attempts import commit_draft
+
+METRICS = {  # delta-spark's result column, and the metric in the history
+    "source_table_size": "sourceTableSize",
+    "source_num_of_files": "sourceNumOfFiles",
+    "num_removed_files": "numRemovedFiles",
+    "num_copied_files": "numCopiedFiles",
+    "removed_files_size": "removedFilesSize",
+    "copied_files_size": "copiedFilesSize",
+}
+_ADDED = tuple(field.name for field in FILE_FIELDS)
+_REMOVED = tuple(field.name for field in TOMBSTONE_FIELDS if field.name in _ADDED)
+
+
+@dataclass(frozen=True)
+class CloneResult:
+    """The committed version of a clone, its location, and its metrics by the names of the table's history."""
+
+    version: int
+    location: str
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+    def as_row(self) -> dict[str, int]:
+        """Return delta-spark's result row. Sizes are bytes."""
+        return {column: self.metrics[name] for column, name in METRICS.items()}
+
+    def _repr_html_(self) -> str:
+        return html_facts("CloneResult", {"version": self.version, "location": self.location, **self.metrics})
+
+
+@dataclass(frozen=True, repr=False)
+class ClonePlan:
+    """What cloning a version of `source` to `target` would do.
+
+    `adds` and `removes` are files of the clone in the columns of `actions.columns`. `copies` are the files to copy
+    first: the locations `source` and `target`, and `size` in bytes. Files that a deep clone has already are in neither.
+    """
+
+    source: Snapshot
+    target: CloneTarget
+    shallow: bool
+    adds: pa.Table
+    removes: pa.Table
+    copies: pa.Table
+    declaration: Declaration = field(compare=False)
+    source_name: str = ""
+
+    @cached_property
+    def metrics(self) -> Mapping[str, int]:
+        """The metrics of the commit, by the names of the table's history."""
+        copied = (0, 0) if self.shallow else (self.adds.num_rows, _size(self.adds))
+        return {
+            "sourceTableSize": self.source.size_in_bytes(),
+            "sourceNumOfFiles": self.source.num_files(),
+            "numRemovedFiles": self.removes.num_rows,
+            "numCopiedFiles": copied[0],
+            "removedFilesSize": _size(self.removes),
+            "copiedFilesSize": copied[1],
+        }
+
+    def facts(self) -> dict[str, object]:
+        """Return the plan as names and values."""
+        existing = self.target.snapshot
+        return {
+            "operation": "CLONE",
+            "kind": "shallow" if self.shallow else "deep",
+            "source_version": self.source.version,
+            "version": None if existing is None else existing.version,
+            "files_added": self.adds.num_rows,
+            "files_removed": self.removes.num_rows,
+            "files_to_copy": self.copies.num_rows,
+            "bytes_added": _size(self.adds),
+            "bytes_to_copy": _size(self.copies),
+        }
+
+    def execute(self, *, user_metadata: str | None = None, engine_info: str = "") -> CloneResult:
+        """Copy the files, commit the clone, and write a checkpoint of it.
+
+        `user_metadata` is kept with the commit. A concurrent commit to the clone is a conflict. Raises
+        CommitConflictError, and StorageError for a file that cannot be copied; then nothing is committed.
+        """
+        Copier(self.source.storage_options, self.target.storage_options).run(self.copies)
+        state = commit_draft(_draft(self, user_metadata, engine_info), self.target.state())
+        write_first_checkpoint(state, self.adds.num_rows)
+        return CloneResult(state.version, self.target.location, self.metrics)
+
+    def _repr_html_(self) -> str:
+        return html_facts("ClonePlan", self.facts())
+
+    def __repr__(self) -> str:
+        kind = "shallow" if self.shallow else "deep"
+        return f"ClonePlan({self.source.location!r}, {self.target.location!r}, {kind})"
+
+    def __str__(self) -> str:
+        kind = "shallow" if self.shallow else "deep"
+        files = f"{counted(self.adds.num_rows, 'file')} of {_size(self.adds)} bytes"
+        lines = [
+            f"A {kind} clone of version {self.source.version} of '{self.source.location}' to '{self.target.location}':",
+            f"  {files} are added" + (", where they are" if self.shallow else ""),
+        ]
+        if self.removes.num_rows:
+            lines.append(f"  {counted(self.removes.num_rows, 'file')} of {_size(self.removes)} bytes are removed")
+        if not self.shallow:
+            lines.append(f"  {counted(self.copies.num_rows, 'file')} of {_size(self.copies)} bytes are copied first")
+        return "\n".join(lines)
+
+
+def plan_clone(
+    source: Snapshot,
+    target: CloneTarget,
+    *,
+    shallow: bool,
+    replace: bool = False,
+    properties: Mapping[str, str] | None = None,
+    source_name: str = "",
+) -> ClonePlan:
+    """Return what a clone would do, without writing anything.
+
+    `properties` override those of the source. With `replace`, the target may be an earlier clone of the same table, or
+    an empty table. `source_name` is for the history. Raises TableAlreadyExistsError; InvalidOperationError for a target
+    that cannot be a clone, another column mapping mode, or a feature of the source that this version does not know;
+    InvalidOptionError for properties; FileNotFoundInStoreError for a deletion vector that is gone.
+    """
+    check_target(source, target, shallow=shallow, replace=replace)
+    declaration = declare_clone(source, target, properties or {}, keeps_row_ids=not shallow)
+    files = source_files(source, counted=is_supported(declaration.configuration, Feature.ROW_TRACKING))
+    copies = COPIES.empty_table()
+    if shallow:
+        wanted = referenced_files(source, files)
+    else:
+        copied = copied_files(source, files, target.location)
+        wanted = copied.files
+        copies = Copier(source.storage_options, target.storage_options).missing(copied.copies, target.location)
+    adds, removes = _difference(wanted, target)
+    name = source_name or f"delta.`{to_hadoop(source.location)}`"
+    return ClonePlan(source, target, shallow, adds, removes, copies, declaration, name)
+
+
+def _difference(wanted: pa.Table, target: CloneTarget) -> tuple[pa.Table, pa.Table]:
+    """Return the files that the target lacks, and its files that are not wanted, by path and deletion vector."""
+    removed = pa.schema([field for field in FILE_FIELDS if field.name in _REMOVED])
+    if target.snapshot is None:
+        return wanted, removed.empty_table()
+    existing = target.snapshot
+    has = Keys.of_files(existing.read_files(FileRequest(("path", "deletion_vector"))), target.location)
+    adds = pa.Table.from_batches(has.unnamed(wanted.to_batches()), wanted.schema)
+    wants = Keys.of_files(wanted.select(["path", "deletion_vector"]).to_batches(), target.location)
+    gone = wants.unnamed(existing.read_files(FileRequest(_REMOVED)))
+    return adds, pa.Table.from_batches([batch.cast(removed) for batch in gone], removed)
+
+
+def _draft(plan: ClonePlan, user_metadata: str | None, engine_info: str) -> CommitDraft:
+    after = plan.declaration.configuration
+    before = None if plan.target.snapshot is None else plan.target.snapshot.configuration
+    return CommitDraft(
+        operation=Operation("CLONE", {"source": plan.source_name, "sourceVersion": plan.source.version}, plan.metrics),
+        adds=plan.adds,
+        removes=plan.removes,
+        metadata=after.metadata if before is None or after.metadata != before.metadata else None,
+        protocol=after.protocol if before is None or after.protocol != before.protocol else None,
+        domains=plan.declaration.domains,
+        reads=ReadSet(whole_table=True),
+        isolation=IsolationLevel.SERIALIZABLE,
+        user_metadata=user_metadata,
+        engine_info=engine_info,
+    )
+
+
+def _size(files: pa.Table) -> int:
+    size: int = pc.sum(files["size"]).as_py() or 0
+    return size

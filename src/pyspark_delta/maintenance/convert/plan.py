@@ -1,0 +1,287 @@
+"""The plan of a conversion: files, partition columns, schema and statistics; its execution is one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
+from pyspark_delta.display import counted, html_facts, listed
+from pyspark_delta.errors import DataFileError, InvalidOperationError, SchemaMismatchError, TableNotFoundError
+from pyspark_delta.maintenance.convert.footers import Footer, FooterReader
+from pyspark_delta.maintenance.convert.partitions import partitions_of
+from pyspark_delta.maintenance.convert.schema import (
+    IncompatibleTypesError,
+    is_spelled_alike,
+    merge_file_schemas,
+    with_partitions,
+    without,
+)
+from pyspark_delta.maintenance.convert.tree import data_files
+from pyspark_delta.maintenance.first_checkpoint import write_first_checkpoint
+from pyspark_delta.parallel import map_requests
+from pyspark_delta.progress import begin
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation, ReadSet
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.schema.json import dump_json
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.paths import join
+from pyspark_delta.storage.percent import encode_column
+from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.new_table import new_table
+
+_AT_ONCE = 16  # footers are small: on stores, most of the time is latency
+_FILES = pa.schema([PATH, PARTITION_VALUES, SIZE, MODIFICATION_TIME, STATS])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertRequest:
+    """What to convert, and how.
+
+    `partition_schema` are the partition columns in the order of the directories; None infers them from the names of the
+    directories, with their types. `time_zone` is the zone of timestamps there. With `statistics`, statistics come from
+    footers. With `skip_unreadable`, files that are not Parquet are left out of the table. `properties` are those of the
+    table.
+    """
+
+    location: str
+    partition_schema: StructType | None = None
+    statistics: bool = True
+    skip_unreadable: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    time_zone: str = "UTC"
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+
+@dataclass(frozen=True)
+class ConvertResult:
+    """The committed version of a conversion, and its metrics by the names of the table's history.
+
+    `version` is None if the directory was a Delta table already.
+    """
+
+    version: int | None
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        return html_facts("ConvertResult", {"version": self.version, **self.metrics})
+
+
+@dataclass(frozen=True, repr=False)
+class ConvertPlan:
+    """What converting a directory would do.
+
+    `files` are the files of the table, with the columns path, partition_values, size, modification_time and stats;
+    `skipped` are the paths of files that cannot be read and are left out. `configuration` is None if the directory is
+    a Delta table already; then there is nothing to do.
+    """
+
+    request: ConvertRequest
+    configuration: TableConfiguration | None
+    files: pa.Table
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def location(self) -> str:
+        """The location of the directory."""
+        return self.request.location
+
+    @cached_property
+    def size_in_bytes(self) -> int:
+        """The sum of the sizes of the files."""
+        size: int = pc.sum(self.files["size"]).as_py() or 0
+        return size
+
+    def facts(self) -> dict[str, object]:
+        """Return the plan as names and values."""
+        known = self.configuration
+        return {
+            "operation": "CONVERT",
+            "location": self.location,
+            "is_delta_table": known is None,
+            "files": self.files.num_rows,
+            "files_skipped": len(self.skipped),
+            "bytes": self.size_in_bytes,
+            "partition_columns": {} if known is None else _types(known.schema, known.partition_columns),
+            "columns": {} if known is None else _types(known.schema, known.schema.names),
+        }
+
+    def execute(self, *, user_metadata: str | None = None, engine_info: str = "") -> ConvertResult:
+        """Commit version 0 with the files, and write a checkpoint of it. `user_metadata` is kept with the commit.
+
+        Raises CommitConflictError if another process creates the table meanwhile.
+        """
+        if self.configuration is None:
+            return ConvertResult(None)
+        draft = _draft(self, self.configuration, user_metadata, engine_info)
+        base = TableState(location=self.location, storage_options=dict(self.request.storage_options))
+        state = commit_draft(draft, base)
+        write_first_checkpoint(state, self.files.num_rows)
+        return ConvertResult(state.version, draft.operation.metrics)
+
+    def _repr_html_(self) -> str:
+        return html_facts("ConvertPlan", self.facts())
+
+    def __repr__(self) -> str:
+        return f"ConvertPlan({self.location!r}, {counted(self.files.num_rows, 'file')})"
+
+    def __str__(self) -> str:
+        if self.configuration is None:
+            return f"'{self.location}' is a Delta table already."
+        known = self.configuration
+        columns, partitions = (
+            listed([f"{name} {text}" for name, text in _types(known.schema, names).items()])
+            for names in (known.schema.names, known.partition_columns)
+        )
+        lines = [
+            f"Convert '{self.location}': {counted(self.files.num_rows, 'file')} of {self.size_in_bytes} bytes.",
+            f"  columns: {columns}",
+            f"  partition columns: {partitions or 'none'}",
+        ]
+        if self.skipped:
+            lines.append(f"  {counted(len(self.skipped), 'file')} cannot be read and are left out")
+        return "\n".join(lines)
+
+
+def plan_convert(request: ConvertRequest) -> ConvertPlan:
+    """Return what a conversion would do, without writing anything. Lists the directory and reads all footers.
+
+    Raises InvalidOperationError for an empty directory, a path that does not fit the partition columns, files whose
+    types do not fit together, and files that are not Parquet; SchemaMismatchError for types that Delta does not have;
+    InvalidOptionError for properties.
+    """
+    try:
+        Snapshot.load(request.location, storage_options=request.storage_options)
+    except TableNotFoundError:
+        pass
+    else:
+        return ConvertPlan(request, None, _FILES.empty_table())
+    found = data_files(request.location, request.storage_options)
+    paths = found["path"].combine_chunks()
+    partitions = partitions_of(paths, request.partition_schema, request.location, request.time_zone)
+    footers = _Footers(request, partitions.columns)
+    schema, texts = footers.read(paths)
+    names = partitions.columns.names
+    configuration = new_table(with_partitions(schema, partitions.columns), names, request.properties)
+    files = pa.table(
+        [encode_column(paths), partitions.values, found["size"], found["modification_time"], texts], schema=_FILES
+    )
+    if footers.skipped:
+        skipped = pa.array(footers.skipped, pa.string())
+        files = files.filter(pc.invert(pc.is_in(paths, value_set=skipped)))
+    return ConvertPlan(request, configuration, files, tuple(footers.skipped))
+
+
+class _Footers:
+    """Reads the footers of a directory, and merges their schemas in the order of the paths."""
+
+    def __init__(self, request: ConvertRequest, partitioned: StructType) -> None:
+        self._request = request
+        self._partitioned = partitioned
+        self._reader = FooterReader(request.storage_options, partitioned, statistics=request.statistics)
+        self.skipped: list[str] = []
+
+    def read(self, paths: pa.Array) -> tuple[StructType, pa.Array]:
+        """Return the merged schema of the files, and the statistics of each."""
+        step = begin("Read footers", len(paths), "files")
+        read = map_requests(self._footer, _each(paths), min(_AT_ONCE, len(paths)))
+        merged: StructType | None = None
+        texts: list[str | None] = []
+        schemas: dict[StructType, list[int]] = {}
+        for number, (path, footer) in enumerate(step.shown(read, lambda _: 1)):
+            texts.append(None if footer is None else footer.stats)
+            if footer is None:
+                self.skipped.append(path)
+                continue
+            if footer.schema not in schemas:
+                merged = footer.schema if merged is None else self._merged(merged, footer.schema, path)
+            schemas.setdefault(footer.schema, []).append(number)
+        if merged is None:
+            raise InvalidOperationError(
+                f"No file in '{self._request.location}' can be read as Parquet. Name a directory with Parquet files.",
+                error_class="DELTA_EMPTY_DIRECTORY",
+            )
+        if self._request.statistics:
+            self._respell(paths, texts, merged, schemas)
+        return merged, pa.array(texts, pa.string())
+
+    def _footer(self, path: str) -> tuple[str, Footer | None]:
+        request, location = self._request, join(self._request.location, path)
+        try:
+            return path, self._reader.read(location)
+        except DataFileError as error:
+            if request.skip_unreadable:
+                return path, None
+            raise InvalidOperationError(
+                f"The file '{path}' of '{request.location}' cannot be converted: {error.message} Give "
+                "skip_unreadable=True to leave such files out of the table.",
+                error_class="DELTA_OPERATION_NOT_ALLOWED",
+                path=path,
+            ) from error
+        except SchemaMismatchError as error:
+            raise SchemaMismatchError(
+                f"The file '{path}' of '{request.location}' cannot be converted: {error.message}", path=path
+            ) from error
+
+    def _merged(self, table: StructType, file: StructType, path: str) -> StructType:
+        try:
+            return merge_file_schemas(table, file)
+        except IncompatibleTypesError as error:
+            raise SchemaMismatchError(
+                f"The file '{path}' of '{self._request.location}' does not fit the files before it: its column "
+                f"'{error.column}' is {error.file}, theirs is {error.table}. Convert the files of each schema as a "
+                "table of their own, or write them again with one schema.",
+                error_class="DELTA_FAILED_MERGE_SCHEMA_FILE",
+                path=path,
+                column=error.column,
+            ) from None
+
+    def _respell(
+        self, paths: pa.Array, texts: list[str | None], merged: StructType, schemas: Mapping[StructType, list[int]]
+    ) -> None:
+        """Replace the statistics of files whose column names differ in case from those of the table."""
+        table = without(merged, self._partitioned)
+        for schema, numbers in schemas.items():
+            if not is_spelled_alike(merged, schema):
+                for number in numbers:
+                    location = join(self._request.location, paths[number].as_py())
+                    texts[number] = self._reader.read_as(location, table)
+
+
+def _each(paths: pa.Array) -> Iterator[str]:
+    for start in range(0, len(paths), 4096):
+        yield from paths.slice(start, 4096).to_pylist()
+
+
+def _draft(
+    plan: ConvertPlan, configuration: TableConfiguration, user_metadata: str | None, engine_info: str
+) -> CommitDraft:
+    request, number = plan.request, plan.files.num_rows
+    declared = () if request.partition_schema is None else request.partition_schema.names
+    parameters: dict[str, str | bool | int | None] = {
+        "numFiles": number,
+        "partitionedBy": dump_json(list(declared)).decode(),
+        "collectStats": request.statistics,
+        "sourceFormat": "parquet",
+    }
+    return CommitDraft(
+        operation=Operation("CONVERT", parameters, {"numConvertedFiles": number}),
+        adds=plan.files,
+        metadata=configuration.metadata,
+        protocol=configuration.protocol,
+        reads=ReadSet(whole_table=True),
+        isolation=IsolationLevel.SERIALIZABLE,
+        user_metadata=user_metadata,
+        engine_info=engine_info,
+    )
+
+
+def _types(schema: StructType, names: tuple[str, ...] | list[str]) -> dict[str, str]:
+    found = {field.name: str(field.type) for field in schema}
+    return {name: found[name] for name in names}
