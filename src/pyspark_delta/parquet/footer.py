@@ -208,6 +208,8 @@ def leaves_of(schema: Sequence[Struct]) -> tuple[Leaf, ...]:
         children = _integer(element, 5, "number of children") if 5 in element else 0
         if children < 0 or (position == 0 and 1 in element):
             raise FooterError("its schema is not a tree")
+        if not _REQUIRED <= repetition <= _REPEATED:
+            raise FooterError("a column may neither be null nor required nor repeated")
         path.append((name, repetition))
         if children or position == 0:
             remaining.append(children)

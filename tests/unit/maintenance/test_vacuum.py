@@ -390,12 +390,13 @@ def test_a_restore_between_batches_keeps_its_files(tmp_path: Path, monkeypatch: 
     table.delete()
     made, seen = plan(table), []
     order = made.files["path"].to_pylist()
+    size = made.files["size"][3].as_py()
 
     def restore(shown: Progress) -> None:
         seen.append((shown.phase, shown.done, shown.total))
         if shown.done == 2:
             commit = tmp_path / "_delta_log" / f"{Table.open(tmp_path).version + 1:020}.json"
-            add = {"path": order[3], "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+            add = {"path": order[3], "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
             commit.write_text(json.dumps({"add": add}))
         if shown.done == 4:
             raise KeyError("stop")
