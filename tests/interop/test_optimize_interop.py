@@ -61,7 +61,11 @@ def last(path: Path) -> dict[str, Any]:
     return Table.open(path).history(1)[0]
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [*(("vectors", name) for name in STATEMENTS), ("mapped", "purge"), ("rewritten", "optimize")],
+    indirect=["path"],
+)
 def test_both_do_the_same(delta_spark_server: DeltaSparkServer, path: Path, tmp_path: Path, name: str) -> None:
     peer, copy = delta_spark_server, tmp_path / "copy"
     shutil.copytree(path, copy)
@@ -84,6 +88,7 @@ def test_both_do_the_same(delta_spark_server: DeltaSparkServer, path: Path, tmp_
     assert row["filesRemoved"] == metrics["filesRemoved"]
 
 
+@pytest.mark.parametrize("path", ["vectors", "mapped"], indirect=True)
 def test_each_goes_on_where_the_other_was(delta_spark_server: DeltaSparkServer, path: Path) -> None:
     peer = delta_spark_server
     expected = rows(path)
@@ -98,6 +103,7 @@ def test_each_goes_on_where_the_other_was(delta_spark_server: DeltaSparkServer, 
     assert rows(path) == theirs(peer, path) == expected
 
 
+@pytest.mark.parametrize("path", ["rewritten"], indirect=True)
 def test_the_result_has_their_types(delta_spark_server: DeltaSparkServer, path: Path) -> None:
     statement = f"optimize delta.`{path}`"
     assert delta_spark_server.ask("types", statement=statement) == f"struct<path:string,metrics:struct<{METRICS}>>"

@@ -29,8 +29,7 @@ from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewrite_in_or
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.maintenance.rewriting.run import Run, RunOptions
 from pyspark_delta.protocol.draft import Operation
-from pyspark_delta.protocol.properties import TARGET_FILE_SIZE
-from pyspark_delta.protocol.statistics import table_stats_columns
+from pyspark_delta.protocol.properties import STATS_NUM_COLUMNS, TARGET_FILE_SIZE
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.base import state_of
 
@@ -163,7 +162,7 @@ class RewritePlan:
             deleted_rows_removed=deleted_rows_removed(done),
             threads=self.rewriting.threads,
             columns=len(self.snapshot.schema),
-            columns_with_stats=len(table_stats_columns(self.snapshot.configuration, ())),
+            columns_with_stats=_measured_columns(self.snapshot),
         )
 
     def _repr_html_(self) -> str:
@@ -230,6 +229,12 @@ def target_size_of(snapshot: Snapshot, given: int | str | None) -> int:
 def predicate_text(where: str | None) -> str:
     """Return a condition as the history shows it: a list of texts as JSON."""
     return orjson.dumps([] if where is None else [where]).decode()
+
+
+def _measured_columns(snapshot: Snapshot) -> int:
+    """Return the number of columns with statistics, as delta-spark counts them."""
+    columns, limit = len(snapshot.schema), STATS_NUM_COLUMNS.of(snapshot.properties)
+    return columns if limit < 0 else min(columns, limit)
 
 
 def _now() -> int:
