@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     scale = QUICK if options.quick else FULL
     if options.earlier:
-        return compare(options.earlier, options.workloads or list(MODULES), scale)
+        return compare(options.earlier, options.workloads or list(MODULES), scale, options.only, options.turns)
     path = CACHE / ("results-quick.json" if options.quick else "results.json")
     results = load_results(path)
     environments = default_environments()
@@ -43,14 +43,15 @@ def main(arguments: list[str] | None = None) -> int:
             workload = load(name, scale)
             if options.without_spark:
                 workload = without_sessions(workload)
+            workload = only(workload, options.only)
             result = run_one(workload, Datasets(CACHE, say), environments, 1.0 if options.quick else SECONDS)
-            if not options.without_spark:  # a part of a result
+            if not (options.without_spark or options.only):  # a part of a result
                 results["workloads"][name] = {**result, "commit": measured}
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(results, indent=1))
             say(report.terminal(workload, result["rows"]) + "\n")
             failed = failed or bool(problems(workload, result))
-    for name in (options.workloads or MODULES) if not options.without_spark else ():
+    for name in (options.workloads or MODULES) if not (options.without_spark or options.only) else ():
         if name in results["workloads"]:
             workload, result = load(name, scale), results["workloads"][name]
             for line in [*problems(workload, result), *report.summary(workload, result["rows"])]:
@@ -77,14 +78,22 @@ def without_sessions(workload: Workload) -> Workload:
     return replace(workload, peers=peers, variants=tuple(variants))
 
 
-def compare(commit: str, workloads: Sequence[str], scale: Scale) -> int:
-    """Run the package and an earlier commit of it in turns, and print one table. Returns 1 if an answer differs."""
+def only(workload: Workload, text: str) -> Workload:
+    """Return the workload with the variants whose name contains a text, all if it is empty."""
+    return replace(workload, variants=tuple(variant for variant in workload.variants if text in variant.name))
+
+
+def compare(commit: str, workloads: Sequence[str], scale: Scale, text: str, turns: int) -> int:
+    """Run the package and an earlier commit of it in turns, and print one table. Returns 1 if an answer differs.
+
+    Only variants whose name contains `text` run. A peer with a session runs in as many processes as there are turns.
+    """
     root = earlier.check_out(ROOT, commit, CACHE / "earlier")
     path = CACHE / f"earlier-{root.name}-{scale.name}.json"
     results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     failed = False
     for name in workloads:
-        workload = earlier.against_earlier(load(name, scale), root)
+        workload = earlier.against_earlier(only(load(name, scale), text), root, turns)
         results[name] = run_one(workload, Datasets(CACHE, say), default_environments(), 1.0)
         path.write_text(json.dumps(results, indent=1))
         found = problems(workload, results[name])
@@ -152,6 +161,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="leave out what has a result of this commit")
     parser.add_argument("--table", action="store_true", help="run nothing, report the results there are")
     parser.add_argument("--earlier", metavar="COMMIT", help="compare with this earlier commit instead of with peers")
+    parser.add_argument("--turns", type=int, default=2, help="of processes with a session, beside an earlier commit")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run cases whose name contains this; keep no result")
     parser.add_argument("--without-spark", action="store_true", help="leave out what needs a session; keep no result")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/developers/performance.md")
     return parser

@@ -3,7 +3,7 @@
 Columns: two long, two double, two string, a timestamp and a date; `id` runs through the files in order. With
 `partitions`, an int column `part` on top, in folders `part=N` in the manner of Hive. With `mapped`, the files have
 physical names; with `deleted`, every `every`-th file has a deletion vector with that share of its rows; with `vectors`,
-deletes are to make some.
+deletes are to make some. With `large`, so many files of `large_rows` rows on top are among the others.
 """
 
 from __future__ import annotations
@@ -47,6 +47,16 @@ class DataTable:
     deleted: float = 0.0
     every: int = 1
     vectors: bool = False
+    large: int = 0
+    large_rows: int = 0
+
+    def bounds(self) -> list[int]:
+        """The ids at which files begin, and the end."""
+        rows = np.diff(np.linspace(0, self.rows, self.files + 1, dtype=np.int64))
+        if self.large:
+            places = np.linspace(0, self.files, self.large, endpoint=False, dtype=np.int64)
+            rows = np.insert(rows, places, self.large_rows)
+        return [0, *np.cumsum(rows).tolist()]
 
 
 def physical(name: str) -> str:
@@ -82,7 +92,7 @@ def rows_between(start: int, stop: int) -> pa.Table:
 
 
 def _write_files(table: Path, made_of: DataTable) -> Iterator[dict[str, Any]]:
-    bounds = np.linspace(0, made_of.rows, made_of.files + 1, dtype=np.int64).tolist()
+    bounds = made_of.bounds()
     naming = random.Random(7)
     for number, (start, stop) in enumerate(pairwise(bounds)):
         rows = rows_between(start, stop)

@@ -36,6 +36,13 @@ def build_data(location: Path, **arguments: Any) -> None:
     write_data_table(location, DataTable(**arguments))
 
 
+def build_file_tree(location: Path, **arguments: Any) -> None:
+    """A table whose data files are empty."""
+    from benchmarks.file_trees import FileTree, write_file_tree
+
+    write_file_tree(location, FileTree(**arguments))
+
+
 def build_changes(location: Path, **arguments: Any) -> None:
     """A table with a change data feed."""
     from benchmarks.change_tables import ChangeTable, write_change_table
@@ -61,6 +68,7 @@ BUILDERS: dict[str, Callable[..., None]] = {
     "log": build_log,
     "json_log": build_json_log,
     "data": build_data,
+    "file_tree": build_file_tree,
     "changes": build_changes,
     "lineitem": build_lineitem,
     "lineitem_source": build_lineitem_source,

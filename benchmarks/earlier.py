@@ -15,7 +15,6 @@ from benchmarks.registry import MODULES, load
 from benchmarks.verdicts import Row
 
 EARLIER = "earlier "  # begins the name of a peer that runs the earlier commit
-TURNS = 2  # processes of a peer that has a session
 
 
 def check_out(root: Path, commit: str, folder: Path) -> Path:
@@ -35,12 +34,15 @@ def check_out(root: Path, commit: str, folder: Path) -> Path:
     return place
 
 
-def against_earlier(workload: Workload, root: Path) -> Workload:
-    """Return the workload with this package and the one in the checkout `root` as its only peers, without goals."""
+def against_earlier(workload: Workload, root: Path, turns: int) -> Workload:
+    """Return the workload with this package and the one in the checkout `root` as its only peers, without goals.
+
+    A peer with a session runs in `turns` processes.
+    """
     ours = [peer for peer in workload.peers if peer.name.startswith(OURS)]
     peers: list[Peer] = []
     for peer in ours:
-        now = replace(peer, processes=TURNS) if peer.session else peer
+        now = replace(peer, processes=turns) if peer.session else peer
         peers += [now, replace(now, name=EARLIER + peer.name, root=str(root), against=peer.name)]
     variants = [
         replace(variant, goals=(), peers=tuple(name for given in variant.peers for name in (given, EARLIER + given)))

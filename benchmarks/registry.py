@@ -25,11 +25,17 @@ MODULES = {
     "B15": "b15_delete",
     "B16": "b16_update",
     "B17": "b17_merge",
+    "B19": "b19_zorder",
     "B20": "b20_count",
     "B21": "b21_change_feed",
     "B23": "b23_log_cleanup",
     "B25": "b25_catalog_commits",
     "B26": "b26_import",
+    "B27": "b27_compaction",
+    "B28": "b28_vacuum",
+    "B29": "b29_restore",
+    "B30": "b30_convert",
+    "B31": "b31_clone",
 }
 
 

@@ -108,6 +108,7 @@ def _on_spark(spark: Any, form: str, location: str, rename: bool = False, **argu
 
 # ---------------------------------------------------------------------------------------------------- without Spark
 def arrow(location: str, **arguments: Any) -> Prepared:
+    import polars  # noqa: F401 - decodes columns of numbers in a process that has imported it
     import pyarrow.compute as pc
 
     from pyspark_delta.table import Table

@@ -32,7 +32,7 @@ def ours(location: str, plain: str, **statement: Any) -> Prepared:
     from pyspark_delta import DeltaTable
 
     spark = session("ours")
-    return _on_copies(location, lambda path: _run(DeltaTable.forPath(spark, path), spark, statement), statement)
+    return on_copies(location, lambda path: _run(DeltaTable.forPath(spark, path), spark, statement), statement)
 
 
 def delta_spark(location: str, plain: str, **statement: Any) -> Prepared:
@@ -44,7 +44,7 @@ def delta_spark(location: str, plain: str, **statement: Any) -> Prepared:
     def change(path: str) -> None:
         spark.sql(_sql(f"delta.`{path}`", spark, statement)).collect()
 
-    return _on_copies(location, change, statement)
+    return on_copies(location, change, statement)
 
 
 def arrow(location: str, plain: str, **statement: Any) -> Prepared:
@@ -68,7 +68,7 @@ def arrow(location: str, plain: str, **statement: Any) -> Prepared:
                     merge = merge.when_not_matched_insert_all(condition)
                 merge.execute()
 
-    return _on_copies(location, change, statement)
+    return on_copies(location, change, statement)
 
 
 def deltalake(location: str, plain: str, **statement: Any) -> Prepared:
@@ -94,7 +94,7 @@ def deltalake(location: str, plain: str, **statement: Any) -> Prepared:
                     merge = merge.when_not_matched_insert_all(condition)
                 merge.execute()
 
-    return _on_copies(plain, change, statement)
+    return on_copies(plain, change, statement)
 
 
 def _run(table: Any, spark: Any, statement: Mapping[str, Any]) -> None:
@@ -149,7 +149,7 @@ def _arrow_source(statement: Mapping[str, Any]) -> Any:
     return pq.read_table(source_file(statement))
 
 
-def _on_copies(location: str, change: Callable[[str], None], statement: Mapping[str, Any]) -> Prepared:
+def on_copies(location: str, change: Callable[[str], None], statement: Mapping[str, Any]) -> Prepared:
     """Every call changes a new copy of the table, whose data files are links; the answer is the rows that are left."""
     folder = tempfile.TemporaryDirectory(prefix="changes-", dir=Path(location).parent)
     number = 0

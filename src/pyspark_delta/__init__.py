@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         SchemaMismatchError,
         StaleMetadataError,
         StorageError,
+        StoreThrottledError,
         TableAlreadyExistsError,
         TableNotFoundError,
         TableReplacedError,
@@ -80,6 +81,9 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         VersionNotFoundError,
     )
+    from pyspark_delta.maintenance.budget import Budget
+    from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
+    from pyspark_delta.maintenance.policy import MaintenancePolicy
     from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
     from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
@@ -92,11 +96,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AppendOnlyTableError",
     "AttemptsExhaustedError",
+    "Budget",
     "CatalogError",
     "CatalogNameExistsError",
     "CatalogNameNotFoundError",
     "CatalogUnavailableError",
     "ChecksumMismatchError",
+    "Cluster",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
@@ -131,6 +137,7 @@ __all__ = [
     "InvalidProposalError",
     "InvalidTableError",
     "MaintenanceNotAllowedError",
+    "MaintenancePolicy",
     "MetadataChangedError",
     "MetadataChangedException",
     "MissingDependencyError",
@@ -145,8 +152,10 @@ __all__ = [
     "RatificationConflictError",
     "SchemaMismatchError",
     "Snapshot",
+    "Sort",
     "StaleMetadataError",
     "StorageError",
+    "StoreThrottledError",
     "Table",
     "TableAlreadyExistsError",
     "TableNotFoundError",
@@ -178,11 +187,14 @@ PUBLIC_MODULES = (
 
 # Public name -> the module that holds it; "" stands for a module of this package.
 _HOMES = {
+    "Cluster": "pyspark_delta.maintenance.layout.layouts",
     "DefaultSource": "pyspark_delta.spark.source",
     "DeltaCatalog": "pyspark_delta.catalogs",
     "DeltaTable": "pyspark_delta.spark.api.table",
     "DeltaTableBuilder": "pyspark_delta.spark.api.builder",
     "IdentityGenerator": "pyspark_delta.spark.api.builder",
+    "Budget": "pyspark_delta.maintenance.budget",
+    "MaintenancePolicy": "pyspark_delta.maintenance.policy",
     "Table": "pyspark_delta.table",
     "configure_spark_with_delta_pip": "pyspark_delta.spark.session.enable",
     "connect_catalog": "pyspark_delta.catalogs",
@@ -191,6 +203,7 @@ _HOMES = {
     "attach_catalog": "pyspark_delta.catalog.connections",
     "Progress": "pyspark_delta.progress",
     "Snapshot": "pyspark_delta.snapshot",
+    "Sort": "pyspark_delta.maintenance.layout.layouts",
     "Transaction": "pyspark_delta.transaction.transaction",
     "enable": "pyspark_delta.spark.session.enable",
     "errors": "",

@@ -12,13 +12,17 @@ from pyspark_delta import errors
 ERRORS = [name for name in errors.__all__ if inspect.isclass(getattr(errors, name))]
 
 PUBLIC = [
+    "Budget",
+    "Cluster",
     "DefaultSource",
     "DeltaCatalog",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "MaintenancePolicy",
     "Progress",
     "Snapshot",
+    "Sort",
     "Table",
     "Transaction",
     "__version__",

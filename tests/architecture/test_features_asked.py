@@ -30,7 +30,8 @@ GATES = {
 # Members of JSON objects of the log and of the checkpoint schema that happen to have the name of a feature.
 JSON_MEMBERS = {"domainMetadata", "inCommitTimestamp", "v2Checkpoint"}
 JSON_MODULES = ("actions/", "commit/contents.py", "log/", "transaction/commit_info.py", "transaction/winner.py")
-JSON_MODULES += ("transaction/version_checksum.py",)
+JSON_MODULES += ("transaction/version_checksum.py", "maintenance/checking/checkpoints.py")
+JSON_MODULES += ("maintenance/checking/commit_contents.py",)
 # Below `features`: one question each about column mapping and managed tables, and the words of a message.
 BELOW = {"protocol/configuration.py", "protocol/iceberg_writers.py"}
 # Where features are declared, and where protocols change feature by feature.

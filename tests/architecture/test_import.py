@@ -43,7 +43,9 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded, "the import must have loaded something"
 
 
-NOT_FOR_TABLES = {"pandas", "pyspark", "py4j", "sqlglot", "rich", "typer", "sqlalchemy", "httpx", "obstore", "asyncio"}
+NOT_FOR_TABLES = {
+    "pandas", "polars", "pyspark", "py4j", "sqlglot", "rich", "typer", "sqlalchemy", "httpx", "obstore", "asyncio",
+}  # fmt: skip
 
 
 def test_opening_a_table_loads_only_what_every_table_needs(tmp_path: Path) -> None:

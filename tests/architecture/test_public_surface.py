@@ -14,17 +14,28 @@ from typing import Any
 import pytest
 
 import pyspark_delta
+from pyspark_delta.inspection import TableDiff
+from pyspark_delta.maintenance.checking import CheckResult, Finding
+from pyspark_delta.maintenance.checking.repair import RepairPlan, RepairResult, RepairStep
 from pyspark_delta.maintenance.clone import ClonePlan, CloneResult
 from pyspark_delta.maintenance.convert import ConvertPlan
+from pyspark_delta.maintenance.drop_feature import DropFeaturePlan, DropFeatureResult
+from pyspark_delta.maintenance.health import HealthReport, HealthTopic
+from pyspark_delta.maintenance.layout.quality import ClusteringQuality
 from pyspark_delta.maintenance.manifest import ManifestPlan, ManifestResult
+from pyspark_delta.maintenance.policy import MaintenancePlan, MaintenanceReport
 from pyspark_delta.maintenance.restore import RestorePlan
+from pyspark_delta.maintenance.rewriting.layout_metrics import LayoutMetrics
+from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan
 from pyspark_delta.maintenance.statistics import StatisticsPlan, StatisticsResult
 from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumResult
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.api.optimize_builder import DeltaOptimizeBuilder, DeltaReorgBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.statements.plan import ChangePlan
-from pyspark_delta.table import ChangeResult, Changes, Scan, TableAlter, TableMerge
+from pyspark_delta.table import ChangeResult, Changes, Inspection, Scan, TableAlter, TableMerge
 
 ROOT = Path(__file__).parents[2]
 SURFACE = Path(__file__).with_name("public_surface.txt")
@@ -36,24 +47,44 @@ RETURNED = (
     ChangePlan,
     ChangeResult,
     Changes,
+    ClusteringQuality,
     ClonePlan,
     CloneResult,
     ConvertPlan,
+    CheckResult,
     DeltaMergeBuilder,
+    DeltaOptimizeBuilder,
+    DeltaReorgBuilder,
     DeltaTableAlter,
     DeltaTransaction,
+    DropFeaturePlan,
+    DropFeatureResult,
+    Inspection,
+    MaintenancePlan,
+    MaintenanceReport,
+    LayoutMetrics,
     ManifestPlan,
     ManifestResult,
+    Finding,
+    HealthReport,
+    HealthTopic,
+    RepairPlan,
+    RepairResult,
+    RepairStep,
     RestorePlan,
+    RewritePlan,
+    RewriteResult,
     Scan,
     StatisticsPlan,
     StatisticsResult,
     TableAlter,
+    TableDiff,
     TableMerge,
     VacuumPlan,
     VacuumResult,
 )
-CONSTRUCTED = (pyspark_delta.IdentityGenerator,)  # the others are made by class methods and functions
+# class methods make the others
+CONSTRUCTED = (pyspark_delta.Budget, pyspark_delta.Cluster, pyspark_delta.IdentityGenerator, pyspark_delta.Sort)
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -41,6 +41,8 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return rows.num_rows
         case "rows":
             return [row.asDict(recursive=True) for row in spark.sql(question["statement"]).collect()]
+        case "types":
+            return spark.sql(question["statement"]).schema.simpleString()
         case "query":
             rows = spark.sql(question["select"]).toArrow()
             with pa.OSFile(question["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:

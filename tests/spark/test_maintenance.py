@@ -50,6 +50,15 @@ class Maintenance:
         assert history[3].operationParameters["timestamp"] == "1970-01-02 12:00:00"
         assert "PySpark/" in history[2].engineInfo
 
+    def test_tables_are_checked_and_repaired(self, table: DeltaTable, tmp_path: Path) -> None:
+        assert table.check("data").findings == ()
+        hint = tmp_path / "t" / "_delta_log" / "_last_checkpoint"
+        hint.write_text('{"version":9,"size":1}')
+        assert [step.name for step in table.repair(plan=True).steps] == ["hint"]
+        assert table.repair().repairs == ("hint",)
+        assert table.check().findings == ()
+        assert table.health().is_good
+
     def test_files_are_vacuumed(self, session: SparkSession, table: DeltaTable, tmp_path: Path) -> None:
         path = tmp_path / "t"
         removed = {file.name for file in path.glob("*.parquet")}

@@ -37,7 +37,8 @@ def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: in
         members = [
             *_member("path", _escaped(chunk["path"]), '"'),
             f',"deletionTimestamp":{deletion_timestamp},"dataChange":{_boolean(data_change)}',
-            ',"extendedFileMetadata":true',
+            # Files that never were data files, such as those of deletion vectors, have no size (C157).
+            *([] if chunk["size"].null_count == len(chunk["size"]) else [',"extendedFileMetadata":true']),
             *_member("partitionValues", _objects(chunk["partition_values"])),
             *_member("size", chunk["size"]),
             *_optional(chunk, stats=False),

@@ -9,7 +9,19 @@ import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
-from pyspark_delta.cli import copying, definition, inspection, maintenance, rows, writing
+from pyspark_delta.cli import (
+    checking,
+    clustering,
+    copying,
+    definition,
+    features,
+    inspecting,
+    inspection,
+    maintenance,
+    rearranging,
+    rows,
+    writing,
+)
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.output import discard, prepare_streams, print_problem, print_text
 
@@ -48,6 +60,8 @@ for _command in (
     rows.cat,
     rows.changes,
     inspection.explain,
+    inspecting.show,
+    inspecting.diff,
     definition.create,
     writing.append,
     writing.delete,
@@ -55,16 +69,23 @@ for _command in (
     writing.merge,
     definition.set_,
     definition.unset,
+    features.drop_feature,
     maintenance.restore,
     maintenance.undo,
     maintenance.vacuum,
+    rearranging.optimize,
+    rearranging.purge,
+    clustering.clustering,
     copying.clone,
     copying.convert,
     copying.generate,
     copying.analyze,
+    checking.check,
+    checking.repair,
+    checking.health,
     inspection.doctor,
 ):
-    app.command(_command.__name__.rstrip("_"))(_command)
+    app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)
 app.add_typer(catalog_app, name="catalog")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,10 +60,10 @@ def cat(
     table = open_table(path, version, timestamp, option)
     scan = table.scan(columns=names_of(columns), where=where)
     if as_json:
-        print_json_lines(_rows(scan.to_batches(), limit))
+        print_json_lines(first_rows(scan.to_batches(), limit))
         return
     view = View(limit, full, vertical)
-    rows = (list(row.values()) for row in _rows(scan.to_batches(), view.needed))
+    rows = (list(row.values()) for row in first_rows(scan.to_batches(), view.needed))
     total = (lambda: table.snapshot.record_count.total) if where is None else (lambda: None)
     print_listing(scan.schema.names, rows, view, remedy="--columns, --vertical", total=total)
 
@@ -88,12 +88,12 @@ def changes(
     ends = {**_version_or_time("starting", start), **_version_or_time("ending", end)}
     found = open_table(path, None, None, option).changes(**ends, columns=names_of(columns), where=where)
     if as_json:
-        print_json_lines(_rows(found.to_batches(), limit))
+        print_json_lines(first_rows(found.to_batches(), limit))
         return
     view, names = View(limit, full, vertical), list(found.schema.names)
     if columns is None and terminal() is not None:
         names.sort(key=lambda name: name not in ("_change_type", "_commit_version", "_commit_timestamp"))
-    rows = ([row[name] for name in names] for row in _rows(found.to_batches(), view.needed))
+    rows = ([row[name] for name in names] for row in first_rows(found.to_batches(), view.needed))
     print_listing(names, rows, view, fixed=("_change_type",), remedy="--columns, --vertical")
 
 
@@ -116,11 +116,11 @@ def files(
     table = open_table(path, version, timestamp, option)
     found = table.files() if where is None else table.scan(where=where).files()
     if as_json:
-        print_json_lines(_rows(found.to_batches(), limit))
+        print_json_lines(first_rows(found.to_batches(), limit))
         return
     view = View(limit, full, vertical)
     names = [name for name in _FILE_FACTS if name in found.column_names]
-    rows = _rows(found.select(names).to_batches(), view.needed)
+    rows = first_rows(found.select(names).to_batches(), view.needed)
     if terminal() is None or vertical:
         print_listing(names, ([row[name] for name in names] for row in rows), view, total=lambda: found.num_rows)
     else:
@@ -144,7 +144,7 @@ def _version_or_time(end: str, text: str | None) -> dict[str, Any]:
     return {f"{end}_version": int(text)} if text.isdecimal() else {f"{end}_timestamp": text}
 
 
-def _rows(batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch], limit: int | None) -> Iterator[dict[str, Any]]:
+def first_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[dict[str, Any]]:
     """Yield the first rows of batches; no batch is read after the last of them."""
     left = limit
     if left == 0:

@@ -30,7 +30,7 @@ from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
 from pyspark_delta.schema.types import LONG, TIMESTAMP, StructField, StructType
-from pyspark_delta.stats.collect import stored_bounds
+from pyspark_delta.stats.collect import physical_value, stored_bounds
 from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import select
 from pyspark_delta.stats.parse import parse_stats
@@ -150,7 +150,7 @@ class _Range:
         if pa.types.is_floating(values.type):
             self.has_nan = self.has_nan or bool(pc.any(pc.is_nan(values)).as_py())
         found = pc.min_max(values)
-        low, high = _physical(found["min"]), _physical(found["max"])
+        low, high = physical_value(found["min"]), physical_value(found["max"])
         if low is None or (isinstance(low, float) and math.isnan(low)):  # only null and NaN
             return
         if isinstance(low, float):  # of zeros with different signs, Arrow returns either
@@ -244,21 +244,6 @@ def _is_stored_exactly(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_signed_integer(found):
         return bool(pa.types.is_signed_integer(wanted))
     return bool(found == wanted and (pa.types.is_date32(found) or pa.types.is_timestamp(found)))
-
-
-def _physical(value: pa.Scalar) -> Any:
-    if not value.is_valid:
-        return None
-    if pa.types.is_string(value.type):
-        return value.as_buffer().to_pybytes()
-    if pa.types.is_date32(value.type):
-        return value.cast(pa.int32()).as_py()
-    if pa.types.is_timestamp(value.type):
-        return value.cast(pa.int64()).as_py()
-    if pa.types.is_decimal(value.type):
-        sign, digits, _ = value.as_py().as_tuple()
-        return int("".join(map(str, digits))) * (-1 if sign else 1)
-    return value.as_py()
 
 
 def _json(value: Any) -> str | None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import groupby
 from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from pyspark_delta.data.decoders import CannotDecode, DataFile, Decoded, Decoder, OpenedFile
 from pyspark_delta.data.file_columns import Column, read_column
-from pyspark_delta.data.layouts import Layout, Layouts
+from pyspark_delta.data.layouts import Layouts
 from pyspark_delta.data.opened import opened_file, translated
 from pyspark_delta.data.raw_rows import Indexes, Leaves, RawRows, RowSelection, raw_rows, runs, shared, without_columns
 from pyspark_delta.data.row_groups import RowGroupFilter
@@ -25,6 +25,7 @@ from pyspark_delta.deletion_vectors import check_rows, of_indexes
 from pyspark_delta.errors import CorruptLogError, DataFileError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of
+from pyspark_delta.logs import logger
 from pyspark_delta.scan.plan import (
     ChangeType,
     ColumnPlan,
@@ -47,19 +48,7 @@ _SMALL_BYTES = 8 << 20
 _TOGETHER_ROWS = 65_536
 _TOGETHER_BYTES = 32 << 20
 
-DataFile = tuple[ScanTask, Mapping[str, pa.Scalar], RowSelection]
-"""A file to read: its task, its typed partition values by physical name, and the rows to read."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """A file that is being read."""
-
-    parquet: pq.ParquetFile
-    path: str
-    layout: Layout
-    task: ScanTask
-    constants: Mapping[str, pa.Scalar]
+_log = logger(__name__)
 
 
 class _SmallFiles:
@@ -68,10 +57,10 @@ class _SmallFiles:
     __slots__ = ("files", "rows", "size")
 
     def __init__(self) -> None:
-        self.files: list[tuple[_Opened, pa.Table]] = []
+        self.files: list[tuple[OpenedFile, pa.Table]] = []
         self.rows = self.size = 0
 
-    def takes(self, file: _Opened, size: int) -> bool:
+    def takes(self, file: OpenedFile, size: int) -> bool:
         """Return True if there is room for a file, and it has the layout and the constants of the others."""
         if not self.files:
             return True
@@ -83,7 +72,7 @@ class _SmallFiles:
             and file.constants == first.constants
         )
 
-    def add(self, file: _Opened, rows: pa.Table, size: int) -> None:
+    def add(self, file: OpenedFile, rows: pa.Table, size: int) -> None:
         """Add the rows of a file, which has `size` bytes uncompressed."""
         self.files.append((file, rows))
         self.rows += rows.num_rows
@@ -91,10 +80,13 @@ class _SmallFiles:
 
 
 class DataFileReader:
-    """Reads the files of one context; thread-safe."""
+    """Reads the files of one context; thread-safe. PyArrow decodes all files, or those that `decoder` declines."""
 
-    def __init__(self, context: ReadContext, schema: pa.Schema, *, use_threads: bool) -> None:
+    def __init__(
+        self, context: ReadContext, schema: pa.Schema, *, use_threads: bool, decoder: Decoder | None = None
+    ) -> None:
         self._context = context
+        self._decoder = decoder
         self._schema = schema
         self._use_threads = use_threads
         self._names = [column.field.name for column in context.columns]
@@ -114,6 +106,17 @@ class DataFileReader:
 
     def read_together(self, files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some files, in order. Small files of one layout are converted together, not one by one."""
+        decoder = self._decoder
+        if decoder is None:
+            yield from self._converted_together(files)
+            return
+        for is_small, some in groupby(files, lambda file: decoder.takes_unopened(file[0])):
+            group = list(some)
+            decoded = _decoded(decoder.decode_files(group)) if is_small else None
+            yield from self._converted_together(group) if decoded is None else decoded
+
+    def _converted_together(self, files: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of files that are opened one by one. Small files are converted together by PyArrow."""
         small = _SmallFiles()
         for task, constants, selection in files:
             with self._open(task, constants) as file:
@@ -133,21 +136,25 @@ class DataFileReader:
 
     # ------------------------------------------------------------------------------------------- file to rows
     @contextmanager
-    def _open(self, task: ScanTask, constants: Mapping[str, pa.Scalar]) -> Iterator[_Opened]:
+    def _open(self, task: ScanTask, constants: Mapping[str, pa.Scalar]) -> Iterator[OpenedFile]:
         path = resolve_file(self._context.table_location, task.path)
         with opened_file(path, self._context.storage_options) as file:
-            yield _Opened(file, path, self._layouts.layout_of(file, path), task, constants)
+            yield OpenedFile(file, path, self._layouts.layout_of(file, path), task, constants)
 
-    def _rows(self, file: _Opened, selection: RowSelection) -> Iterator[pa.RecordBatch]:
+    def _rows(self, file: OpenedFile, selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file."""
         metadata = file.parquet.metadata
         if selection.rows is not None:
             check_rows(selection.rows, metadata.num_rows, file.path)
         groups = selection.groups(metadata, shared(metadata, self._groups(file), file.task.share))
-        for run, _ in runs(metadata, groups):
-            yield from (rows for rows in self._rows_of(file, run, selection) if rows.num_rows)
+        for run, first in runs(metadata, groups):
+            decoded = None
+            if self._decoder is not None:
+                late = self._reads_late(file, run)
+                decoded = _decoded(self._decoder.decode_row_groups(file, run, first, selection, late=late))
+            yield from self._rows_of(file, run, selection) if decoded is None else decoded
 
-    def _groups(self, file: _Opened) -> Sequence[int]:
+    def _groups(self, file: OpenedFile) -> Sequence[int]:
         """Return the row groups that may have a row for which the residual is true."""
         metadata, layout = file.parquet.metadata, file.layout
         if not self._row_groups.can_skip:
@@ -158,7 +165,7 @@ class DataFileReader:
         ]
         return self._row_groups.groups(metadata, zip(self._names, in_file, strict=True))
 
-    def _size_if_small(self, file: _Opened, selection: RowSelection) -> int | None:
+    def _size_if_small(self, file: OpenedFile, selection: RowSelection) -> int | None:
         """Return the uncompressed bytes of a file that can be read at once, and converted together with others.
 
         None for large files, and for files with rows or columns that are not read.
@@ -182,7 +189,7 @@ class DataFileReader:
             converted = (self._filtered(file, RawRows(b, 0)) for file, rows in small.files for b in rows.to_batches())
         yield from (batch for batch in converted if batch.num_rows)
 
-    def _filtered(self, file: _Opened, rows: RawRows) -> pa.RecordBatch:
+    def _filtered(self, file: OpenedFile, rows: RawRows) -> pa.RecordBatch:
         """Return the columns of the output, of the rows for which the residual is true."""
         arrays, count, residual = self._arrays(file, rows, range(len(self._names))), len(rows), self._context.residual
         if residual is not None:
@@ -192,19 +199,20 @@ class DataFileReader:
             count = pc.sum(passed).as_py() or 0
         return self._batch(arrays, count)
 
-    def _reads_late(self, file: _Opened, groups: Sequence[int]) -> bool:
+    def _reads_late(self, file: OpenedFile, groups: Sequence[int]) -> bool:
         layout = file.layout
         return bool(layout.first.names) and layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES
 
-    def _rows_of(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some row groups. Batches may be empty."""
+    def _rows_of(self, file: OpenedFile, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some row groups, decoded by PyArrow."""
         if self._reads_late(file, groups):
-            yield from self._late(file, groups, selection)
-            return
-        for rows in self._raw(file, file.layout.every, groups, selection):
-            yield self._filtered(file, rows)
+            batches = self._late(file, groups, selection)
+        else:
+            every = self._raw(file, file.layout.every, groups, selection)
+            batches = (self._filtered(file, rows) for rows in every)
+        yield from (batch for batch in batches if batch.num_rows)
 
-    def _late(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
+    def _late(self, file: OpenedFile, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the same rows, but read columns outside the residual only from row groups with matching rows."""
         found = list(self._found(file, groups, selection))
         if not found:
@@ -222,7 +230,7 @@ class DataFileReader:
             done += count
 
     def _found(
-        self, file: _Opened, groups: Sequence[int], selection: RowSelection
+        self, file: OpenedFile, groups: Sequence[int], selection: RowSelection
     ) -> Iterator[tuple[Indexes, pa.RecordBatch]]:
         """Yield positions in the file of the rows for which the residual is true, with the columns in the residual."""
         residual = self._context.residual
@@ -235,7 +243,9 @@ class DataFileReader:
             if len(index):
                 yield index, known.filter(passed)
 
-    def _raw(self, file: _Opened, columns: Leaves, groups: Sequence[int], selection: RowSelection) -> Iterator[RawRows]:
+    def _raw(
+        self, file: OpenedFile, columns: Leaves, groups: Sequence[int], selection: RowSelection
+    ) -> Iterator[RawRows]:
         return raw_rows(file.parquet, file.path, columns, groups, selection, use_threads=self._use_threads)
 
     def _batch(self, arrays: Sequence[pa.Array], count: int) -> pa.RecordBatch:
@@ -243,14 +253,14 @@ class DataFileReader:
             return without_columns(count)
         return pa.RecordBatch.from_arrays([arrays[i] for i in self._output], schema=self._schema)
 
-    def _arrays(self, file: _Opened, rows: RawRows, numbers: Sequence[int]) -> list[pa.Array]:
+    def _arrays(self, file: OpenedFile, rows: RawRows, numbers: Sequence[int]) -> list[pa.Array]:
         """Return some columns of the context, by their numbers."""
         layout, plans = file.layout, self._context.columns
         arrays = (self._array(file, layout.columns[i], plans[i], rows) for i in numbers)
         calendars = (layout.legacy[i] for i in numbers)
         return [a if calendar is None else calendar.rebased(a) for a, calendar in zip(arrays, calendars, strict=True)]
 
-    def _array(self, file: _Opened, column: Column | None, plan: ColumnPlan, rows: RawRows) -> pa.Array:
+    def _array(self, file: OpenedFile, column: Column | None, plan: ColumnPlan, rows: RawRows) -> pa.Array:
         count, task = len(rows), file.task
         match plan:
             case FromFile():
@@ -276,6 +286,14 @@ class DataFileReader:
                 return _stable(column, default, rows, field, file.path, "defaultRowCommitVersion")
             case _:
                 assert_never(plan)
+
+
+def _decoded(answer: Decoded | CannotDecode) -> Decoded | None:
+    """Return the rows that a decoder gave; None if it declined."""
+    if isinstance(answer, CannotDecode):
+        _log.debug("PyArrow decodes the rows: %s", answer.reason)
+        return None
+    return answer
 
 
 def _is_constant(plan: ColumnPlan, constants: Mapping[str, pa.Scalar]) -> bool:

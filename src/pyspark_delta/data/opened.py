@@ -12,12 +12,18 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError, UnsupportedDataFileError
 from pyspark_delta.storage import store_for
+from pyspark_delta.storage.local import LocalStore
 
 _OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
 if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
     _OPTIONS["arrow_extensions_enabled"] = False
 
 _LISTS_IN_LISTS = "LIST-annotated groups must not be repeated"  # files of old writers, without a level for elements
+
+
+def is_local(location: str, storage_options: Mapping[str, str] | None) -> bool:
+    """Return True if files are read from the local store itself, so other libraries may open them by their paths."""
+    return type(store_for(location, storage_options)) is LocalStore
 
 
 def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:

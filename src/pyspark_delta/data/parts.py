@@ -142,9 +142,9 @@ def _threads(wanted: int | None, first: list[Piece]) -> int:
 class RollingFileWriter:
     """Writes the batches of one task, one file at a time: `write_files` as an object, for callers that push batches.
 
-    `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` deletes all others. Threads
-    publish the files: while one file is made durable, the next one is written. With `side_by_side`, the files of all
-    partitions stay open until the end.
+    `add`, `append`, `end_file` and `finish` yield each file once it is complete and durable; `abandon` deletes all
+    others. Threads publish the files: while one file is made durable, the next one is written. With `side_by_side`, the
+    files of all partitions stay open until the end.
     """
 
     def __init__(self, context: WriteContext, part: int, *, side_by_side: bool = False) -> None:
@@ -168,6 +168,17 @@ class RollingFileWriter:
         """Write rows of one partition."""
         for batch in piece.rows():
             yield from self._append(self._checked(batch), piece.partition)
+
+    @property
+    def files_begun(self) -> int:
+        """The number of files that were begun."""
+        return self._files
+
+    def end_file(self) -> Iterator[WrittenFile]:
+        """Close the open files: rows that follow go to others. Yield the files that have been published."""
+        while self._open:
+            self._publish(self._end_file(next(iter(self._open))))
+        yield from self._done()
 
     def finish(self) -> Iterator[WrittenFile]:
         """Write the remaining rows and publish all files."""

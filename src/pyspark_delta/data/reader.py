@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta import progress
 from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.data.decoders import Decoder
 from pyspark_delta.data.files import DataFileReader
 from pyspark_delta.data.raw_rows import RowSelection, without_columns
 from pyspark_delta.deletion_vectors import read_deletion_vectors
@@ -89,18 +90,26 @@ def read_each(
     yield from step.shown(flat_map_ordered(counted, enumerate(_with_constants(context, tasks)), threads))
 
 
-def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
+def read_plan(plan: ScanPlan, threads: int | None = None, decoder: Decoder | None = None) -> pa.RecordBatchReader:
     """Read the rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
 
-    Batches are read as they are consumed, with a bounded number ahead, so memory does not grow with the table. The
-    errors of `read_tasks` are raised while reading.
+    Batches are read as they are consumed, with a bounded number ahead, so memory does not grow with the table.
+    `decoder`, which has no views, decodes the files that it does not decline. The errors of `read_tasks` are raised
+    while reading.
     """
+    return pa.RecordBatchReader.from_batches(output_schema(plan.context), read_batches(plan, threads, decoder))
+
+
+def read_batches(
+    plan: ScanPlan, threads: int | None = None, decoder: Decoder | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read the rows as `read_plan` does. If the decoder has views, texts and binaries of some batches are views."""
     workers = threads if threads is not None else min(os.cpu_count() or 1, _MAX_THREADS)
-    scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers)
+    scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers, decoder=decoder)
     step = progress.begin(READ_FILES, plan.files.num_rows, "files")
     read = step.counting(scan.read_unit, len)
-    batches = step.shown(flat_map_ordered(read, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows))))
-    return pa.RecordBatchReader.from_batches(output_schema(plan.context), batches)
+    units = _grouped(_prepared(plan), *(() if decoder is None else decoder.unit))
+    return step.shown(flat_map_ordered(read, units, min(workers, max(1, plan.files.num_rows))))
 
 
 def output_schema(context: ReadContext) -> pa.Schema:
@@ -115,12 +124,17 @@ Prepared = tuple[ScanTask, dict[str, pa.Scalar]]
 class _Scan:
     """The state that the tasks of one context share; thread-safe."""
 
-    def __init__(self, context: ReadContext, *, threads_within_file: bool) -> None:
+    def __init__(self, context: ReadContext, *, threads_within_file: bool, decoder: Decoder | None = None) -> None:
         self._context = context
-        self._reader = DataFileReader(context, output_schema(context), use_threads=threads_within_file)
+        schema = output_schema(context)
+        self._reader = DataFileReader(context, schema, use_threads=threads_within_file, decoder=decoder)
+        self._joins = decoder is None or not decoder.has_views
 
     def read_unit(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some files. Small batches are joined."""
+        """Yield the rows of some files. Small batches of equal types are joined."""
+        if not self._joins:
+            yield from self._read_files(unit)
+            return
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in self._read_files(unit):
@@ -177,12 +191,14 @@ def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 # ------------------------------------------------------------------------------------- from the file table to tasks
-def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
+def _grouped(
+    files: Iterable[Prepared], most_bytes: int = _UNIT_BYTES, most_files: int = _UNIT_FILES
+) -> Iterator[list[Prepared]]:
     """Yield groups of files, in order, so that small files are read together."""
     unit: list[Prepared] = []
     size = 0
     for prepared in files:
-        if unit and (size + prepared[0].size > _UNIT_BYTES or len(unit) >= _UNIT_FILES):
+        if unit and (size + prepared[0].size > most_bytes or len(unit) >= most_files):
             yield unit
             unit, size = [], 0
         unit.append(prepared)

@@ -215,15 +215,15 @@ class DataFile:
         """Make the file durable and return it. This waits for the store and needs little CPU. Raises StorageError."""
         size = self.size
         self._stack.close()
-        stats = collect_stats(
-            self._footer[0],
-            self._stats_columns,
-            self._observations,
-            string_prefix=self._context.string_prefix,
-        )
+        stats = self._stats()
         now = int(time.time() * 1000)
         _log.debug("Wrote %s: %d rows, %d bytes", self.location, self.num_records, size)
         return WrittenFile(self._path, self._partition_values, size, now, stats, self.num_records, self._marks)
+
+    def _stats(self) -> str:
+        return collect_stats(
+            self._footer[0], self._stats_columns, self._observations, string_prefix=self._context.string_prefix
+        )
 
     def discard(self) -> None:
         if self._writer is not None:
@@ -252,21 +252,23 @@ class DataFile:
         self._observations = Observations(self._stats_columns, self._context.string_prefix)
 
     def _begin(self, first: pa.Table) -> pq.ParquetWriter:
-        """Open the file in the store. `first` are its first rows, with shredded variants."""
-        context = self._context
-        store = store_for(context.table_location, context.storage_options)
-        self._sink = self._stack.enter_context(store.open_output(self.location))
+        """Begin the file. `first` are its first rows, with shredded variants."""
+        self._sink = self._opened()
         schema = self._shredding.schema(self._layout.schema)
         self._writer = pq.ParquetWriter(
             self._sink,
             schema,
-            compression=_codec(context.compression),
             use_dictionary=self._layout.dictionaries(first),
             write_statistics=bounded_columns(schema),
             metadata_collector=self._footer,
-            **_format(context.format_version),
+            **parquet_options(self._context),
         )
         return self._writer
+
+    def _opened(self) -> Any:
+        """Open the file in the store and return its sink."""
+        store = store_for(self._context.table_location, self._context.storage_options)
+        return self._stack.enter_context(store.open_output(self.location))
 
     def _note_marks(self, rows: pa.Table) -> None:
         for column in self._context.numbered:
@@ -279,10 +281,11 @@ class DataFile:
             self._marks[column.name] = found if known is None else furthest(known, found)
 
 
-def _format(version: str) -> dict[str, Any]:
-    """Return the options of the Parquet writer for a value of the table property delta.parquet.format.version."""
-    first = version.startswith("1.")
+def parquet_options(context: WriteContext) -> dict[str, Any]:
+    """Return the options of the Parquet writer that are the same for all files of a context."""
+    first = context.format_version.startswith("1.")  # delta.parquet.format.version
     return {
+        "compression": _codec(context.compression),
         "version": "1.0" if first else "2.6",
         "data_page_version": "1.0" if first else "2.0",
         "store_schema": False,  # the schema of the table has this information

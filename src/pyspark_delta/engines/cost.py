@@ -75,6 +75,10 @@ class CostModel:
         """Return how many threads of this process rewrite files at the same time."""
         return min(_cores(), self.store_threads)
 
+    def compacts_in_driver(self, location: str, size: int) -> bool:
+        """Return True if combining files of so many bytes here is cheaper than starting a Spark job."""
+        return size <= (self.driver_local_bytes * _cores() if _is_local(location) else self.driver_remote_bytes)
+
     def collected_rows(self, columns: int) -> int:
         """Return how many rows of a source with so many columns a MERGE collects at most."""
         return min(self.source_rows, self.source_values // max(1, columns))

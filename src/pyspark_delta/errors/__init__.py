@@ -28,7 +28,7 @@ DeltaError
         StaleMetadataError  TableReplacedError  InvalidProposalError  PublishedMismatchError
         MaintenanceNotAllowedError
       StorageError
-        FileNotFoundInStoreError  FileAlreadyExistsError  PermissionDeniedError
+        FileNotFoundInStoreError  FileAlreadyExistsError  PermissionDeniedError  StoreThrottledError
       MissingDependencyError
 
 The concurrency classes have delta-spark's names too: `DeltaConcurrentModificationException` is `CommitConflictError`,
@@ -97,6 +97,7 @@ from pyspark_delta.errors.services import (
     MissingDependencyError,
     PermissionDeniedError,
     StorageError,
+    StoreThrottledError,
 )
 from pyspark_delta.errors.tables import (
     ChecksumMismatchError,
@@ -165,6 +166,7 @@ __all__ = [
     "SchemaMismatchError",
     "StaleMetadataError",
     "StorageError",
+    "StoreThrottledError",
     "TableAlreadyExistsError",
     "TableNotFoundError",
     "TableReplacedError",

@@ -37,6 +37,13 @@ class PermissionDeniedError(StorageError):
     sqlstate = "42501"
 
 
+class StoreThrottledError(StorageError):
+    """The store gets more requests than it accepts, also after the client has repeated them."""
+
+    error_class = "DELTA_STORE_THROTTLED"
+    sqlstate = "53000"
+
+
 class MissingDependencyError(DeltaError):
     """An optional package (or Java) that the called function needs is not installed."""
 

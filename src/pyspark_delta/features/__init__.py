@@ -11,9 +11,11 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from functools import cache, lru_cache
 
+from pyspark_delta.errors import DeltaError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
 
@@ -27,6 +29,7 @@ __all__ = [
     "is_requested",
     "is_supported",
     "supported_features",
+    "unsupported_in_use",
 ]
 
 
@@ -114,6 +117,16 @@ def active_features(configuration: TableConfiguration) -> frozenset[str]:
         for name in supported_features(configuration)
         if (feature := find_feature(name)) is None or feature.is_active(configuration)
     )
+
+
+def unsupported_in_use(configuration: TableConfiguration) -> tuple[TableFeature, ...]:
+    """Return the features that schema or properties use and the protocol does not support (C227)."""
+    found = []
+    for feature in all_features():
+        with suppress(DeltaError):  # an illegal property, or a schema that cannot be used
+            if feature.is_requested(configuration) and feature.listed_name(configuration) is None:
+                found.append(feature)
+    return tuple(found)
 
 
 def finish_order(configuration: TableConfiguration) -> tuple[TableFeature, ...]:

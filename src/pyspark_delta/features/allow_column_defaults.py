@@ -11,6 +11,7 @@ from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 
 class AllowColumnDefaults(TableFeature):
     name = "allowColumnDefaults"
+    declaration_check = "P07"
     KEY = "CURRENT_DEFAULT"
 
     def uses(self, configuration: TableConfiguration) -> bool:

@@ -9,6 +9,7 @@ from pyspark_delta.protocol.feature import TableFeature
 
 class Clustering(TableFeature):
     name = "clustering"
+    declaration_check = "P09"
     requires = ("domainMetadata",)
     listing_unsupported_reason = "Declare clustering columns instead, which adds the feature."
 

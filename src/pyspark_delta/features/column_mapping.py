@@ -16,6 +16,7 @@ from pyspark_delta.protocol.properties import (
     ENABLE_ICEBERG_WRITER_COMPAT_V3,
     lookup,
 )
+from pyspark_delta.protocol.removal import FileTraces, Removal
 from pyspark_delta.schema.column_ids import (
     Naming,
     all_ids,
@@ -34,14 +35,23 @@ from pyspark_delta.schema.types import StructType
 
 class ColumnMapping(TableFeature):
     name = "columnMapping"
+    declaration_check = "P06"
     kind = FeatureKind.READER_WRITER
     legacy_reader_version = 2
     legacy_writer_version = 5
+    removal = Removal(
+        files=FileTraces.PHYSICAL_NAMES,
+        properties=(COLUMN_MAPPING_MODE.name, COLUMN_MAPPING_MAX_ID.name),
+        protects_history=True,
+    )
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return COLUMN_MAPPING_MODE.of(configuration.properties) != "none"
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.uses(configuration)
+
+    def has_traces(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:

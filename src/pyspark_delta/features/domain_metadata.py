@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import TableFeature
+from pyspark_delta.protocol.removal import Removal
 
 
 class DomainMetadata(TableFeature):
     name = "domainMetadata"
+    removal = Removal(all_domains=True)
 
     def can_rebase(self, draft: CommitDraft) -> bool:
         return True

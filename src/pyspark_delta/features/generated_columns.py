@@ -11,6 +11,7 @@ from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 
 class GeneratedColumns(TableFeature):
     name = "generatedColumns"
+    declaration_check = "P07"
     KEY = "delta.generationExpression"
     legacy_writer_version = 4
 

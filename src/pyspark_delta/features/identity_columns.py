@@ -12,6 +12,7 @@ from pyspark_delta.schema.types import LONG, StructField
 
 class IdentityColumns(TableFeature):
     name = "identityColumns"
+    declaration_check = "P08"
     KEYS = (START, STEP, MARK, ALLOW_EXPLICIT_INSERT)
     legacy_writer_version = 6
     rebase_safe_field_keys = (MARK,)

@@ -13,6 +13,7 @@ from pyspark_delta.protocol.properties import (
     IN_COMMIT_TIMESTAMP_VERSION,
 )
 from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.removal import Removal
 from pyspark_delta.protocol.state import TableState
 
 _ENABLEMENT = (IN_COMMIT_TIMESTAMP_VERSION.name, IN_COMMIT_TIMESTAMP_TIME.name)
@@ -22,6 +23,10 @@ class InCommitTimestamp(TableFeature):
     name = "inCommitTimestamp"
     preview_names = ("inCommitTimestamp-preview",)
     rebase_safe_properties = (ENABLE_IN_COMMIT_TIMESTAMPS.name, *_ENABLEMENT)
+    removal = Removal(
+        disabling={ENABLE_IN_COMMIT_TIMESTAMPS.name: "false", **dict.fromkeys(_ENABLEMENT)},
+        leaves="times in commits, which are no longer read: versions have the modification times of their files",
+    )
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_IN_COMMIT_TIMESTAMPS.of(configuration.properties)

@@ -15,6 +15,7 @@ from pyspark_delta.schema.types import StructField, StructType
 
 class Invariants(TableFeature):
     name = "invariants"
+    declaration_check = "P07"
     KEY = INVARIANT
     legacy_writer_version = 2
 

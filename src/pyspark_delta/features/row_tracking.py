@@ -28,6 +28,7 @@ from pyspark_delta.protocol.properties import (
     ROW_TRACKING_SUSPENDED,
 )
 from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.removal import FileTraces, Removal
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.column_mapping import PHYSICAL_NAME
 from pyspark_delta.schema.types import LONG
@@ -42,10 +43,18 @@ _NUM_RECORDS = Column(("numRecords",), LONG)
 
 class RowTracking(TableFeature):
     name = "rowTracking"
+    declaration_check = "R05"
     requires = ("domainMetadata",)
     rebase_safe_properties = (ENABLE_ROW_TRACKING.name,)
     assigned_properties = (MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)
     computed_domains = (DOMAIN,)
+    removal = Removal(
+        disabling={ENABLE_ROW_TRACKING.name: "false", ROW_TRACKING_SUSPENDED.name: "true"},
+        files=FileTraces.ROW_IDS,
+        properties=(ENABLE_ROW_TRACKING.name, ROW_TRACKING_SUSPENDED.name, *assigned_properties),
+        domains=(DOMAIN,),
+        leaves="columns with row ids in data files, which no reader shows",
+    )
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ROW_TRACKING.of(configuration.properties)

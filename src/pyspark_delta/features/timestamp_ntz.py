@@ -10,6 +10,7 @@ from pyspark_delta.schema.types import TIMESTAMP_NTZ
 
 class TimestampNtz(TableFeature):
     name = "timestampNtz"
+    declaration_check = "P05"
     kind = FeatureKind.READER_WRITER
 
     def uses(self, configuration: TableConfiguration) -> bool:

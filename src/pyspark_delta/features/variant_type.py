@@ -10,6 +10,7 @@ from pyspark_delta.schema.types import VARIANT
 
 class VariantType(TableFeature):
     name = "variantType"
+    declaration_check = "P05"
     kind = FeatureKind.READER_WRITER
     preview_names = ("variantType-preview",)
 

@@ -55,10 +55,13 @@ def clean_log(
     configuration: TableConfiguration,
     *,
     now_ms: int | None = None,
+    cutoff_ms: int | None = None,
     allowed_by_catalog: bool = False,
     everywhere: bool = False,
 ) -> CleanedLog:
     """Delete the log files that no retained version is read from.
+
+    Versions are retained as long as the table property says, or since `cutoff_ms`, in milliseconds since the epoch.
 
     On local storage, it also deletes temporary files of killed writers, a week after their last write: those in the
     directories of the log, and with `everywhere` those beside data files.
@@ -71,8 +74,9 @@ def clean_log(
     _remove_leftovers(store, table_location, now - LEFTOVER_AGE, everywhere)
     if configuration.is_catalog_managed and not allowed_by_catalog:
         return CleanedLog()
-    retention = LOG_RETENTION.of(configuration.properties) // timedelta(milliseconds=1)
-    cutoff, found = _old_files(store, table_location, _midnight(now - retention))
+    if cutoff_ms is None:
+        cutoff_ms = _midnight(now - LOG_RETENTION.of(configuration.properties) // timedelta(milliseconds=1))
+    cutoff, found = _old_files(store, table_location, cutoff_ms)
     if cutoff is None or _is_protected(configuration, cutoff.version):
         return CleanedLog()
     CheckpointReader(store, table_location, cutoff).open()

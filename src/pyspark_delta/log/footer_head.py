@@ -13,15 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyspark_delta.parquet.thrift import LIST, STRUCT, ThriftError, list_header, skip
+
 LONG = 1 << 16
 """The size in bytes from which a footer counts as long."""
 
 _MAGIC = b"PAR1"
 _TRAILER = 8  # bytes: the length of the footer, and the magic number
 _ROW_GROUPS = 4  # a field of FileMetaData
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
-_INTEGERS = frozenset({4, 5, 6})
-_MANY = 15  # in the header of a list: its length follows
 
 
 def first_row_group(file: Any) -> pq.FileMetaData | None:
@@ -38,7 +37,7 @@ def first_row_group(file: Any) -> pq.FileMetaData | None:
     try:
         head = _cut(file.read(LONG))
         return None if head is None else pq.read_metadata(pa.BufferReader(_as_file(head)))
-    except (IndexError, RecursionError, pa.ArrowException, OSError, ValueError, MemoryError):
+    except (ThriftError, IndexError, pa.ArrowException, OSError, ValueError, MemoryError):
         return None
 
 
@@ -47,7 +46,7 @@ def _as_file(footer: bytes) -> bytes:
 
 
 def _cut(data: bytes) -> bytes | None:
-    """Return this footer, truncated after its first row group. Raises IndexError if that is incomplete."""
+    """Return this footer, truncated after its first row group. Raises ThriftError if that is incomplete."""
     position, field = 0, 0
     while data[position]:
         header, position = data[position], position + 1
@@ -55,63 +54,12 @@ def _cut(data: bytes) -> bytes | None:
             return None  # the required fields are adjacent
         field += header >> 4
         if field == _ROW_GROUPS:
-            if header & 15 != _LIST:
+            if header & 15 != LIST:
                 return None
-            number, kind, begin = _list_header(data, position)
-            if kind != _STRUCT or not number:
+            number, kind, begin = list_header(data, position)
+            if kind != STRUCT or not number:
                 return None
-            end = _after(data, begin, _STRUCT)
-            return b"".join((data[:position], bytes([1 << 4 | _STRUCT]), data[begin:end], b"\0"))
-        position = _after(data, position, header & 15)
+            end = skip(data, begin, STRUCT)
+            return b"".join((data[:position], bytes([1 << 4 | STRUCT]), data[begin:end], b"\0"))
+        position = skip(data, position, header & 15)
     return None
-
-
-def _after(data: bytes, position: int, kind: int) -> int:
-    """Return the position after the value of a Thrift type at a position. Raises IndexError beyond the data."""
-    if kind == _STRUCT:
-        while header := data[position]:
-            position = _after(data, position + 1 if header >> 4 else _after_integer(data, position + 1), header & 15)
-        return position + 1
-    if kind in _INTEGERS:
-        return _after_integer(data, position)
-    if kind == _BINARY:
-        length, position = _integer(data, position)
-        return position + length
-    if kind in (_LIST, _SET):
-        number, kind, position = _list_header(data, position)
-        if kind in (_TRUE, _FALSE, _BYTE):
-            return position + number
-        for _ in range(number):
-            position = _after(data, position, kind)
-        return position
-    if kind in (_TRUE, _FALSE):  # in a field, whose header contains it
-        return position
-    if kind in (_BYTE, _DOUBLE):
-        return position + (1 if kind == _BYTE else 8)
-    raise IndexError("maps and unknown types do not occur")
-
-
-def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
-    """Return the length of a list, the Thrift type of its elements, and their position."""
-    header = data[position]
-    if header >> 4 < _MANY:
-        return header >> 4, header & 15, position + 1
-    number, position = _integer(data, position + 1)
-    return number, header & 15, position
-
-
-def _integer(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-        shift += 7
-
-
-def _after_integer(data: bytes, position: int) -> int:
-    while data[position] > 127:
-        position += 1
-    return position + 1

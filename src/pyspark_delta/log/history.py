@@ -6,7 +6,7 @@ Modification times may decrease; each counts as at least one millisecond after t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -120,29 +120,31 @@ def last_modified(snapshot: Versioned) -> int:
 
 # --------------------------------------------------------------------------------------------------- many versions
 def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[str, Any]]:
-    """Return the commits up to the snapshot's version, newest first, by the names of `DESCRIBE HISTORY`.
+    """Return the commits of `commits_newest_first` as a list."""
+    return list(commits_newest_first(snapshot, limit))
 
-    Only `limit` commits are read. `timestamp` is a datetime in UTC; fields that a commit lacks are None.
+
+def commits_newest_first(snapshot: Versioned, limit: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the commits up to the snapshot's version, newest first, by the names of `DESCRIBE HISTORY`.
+
+    Only `limit` commits are read, as they are consumed. `timestamp` is a datetime in UTC; fields that a commit lacks
+    are None.
     """
     first = 0 if limit is None else max(0, snapshot.version - limit + 1)
     listing = _commits_from(snapshot, first)
     enabled = _in_commit_times(snapshot.configuration)
     times = modification_times(listing)
-    rows = []
     for version in sorted(listing.commits, reverse=True)[:limit]:
         info = _commit_info(snapshot.store, listing.commits[version], version)
         values: Mapping[str, Any] = {} if info is None else info.values
         time = times[version]
         if enabled is not None and version >= enabled.version and info is not None:
             time = info.in_commit_timestamp or time
-        rows.append(
-            {
-                "version": version,
-                "timestamp": utc_datetime(time),
-                **{name: values.get(name) for name in _DESCRIBED},
-            }
-        )
-    return rows
+        yield {
+            "version": version,
+            "timestamp": utc_datetime(time),
+            **{name: values.get(name) for name in _DESCRIBED},
+        }
 
 
 def _commits_from(snapshot: Versioned, first: int) -> LogListing:

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, StorageError
 from pyspark_delta.log.footer_head import first_row_group
+from pyspark_delta.parquet.bounds import check_statistics
+from pyspark_delta.parquet.footer import TRAILER
 from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.storage import FileStatus, ObjectStore
 
@@ -34,6 +36,8 @@ class ParquetPart:
         self._schema: pa.Schema | None = None
         self._leaves: dict[str, int] = {}
         self._key_values: dict[bytes, bytes] | None = None
+        self._footer = b""
+        self._checked: set[int] = set()  # leaves whose statistics can be read
 
     @property
     def path(self) -> str:
@@ -104,11 +108,19 @@ class ParquetPart:
         index = self.leaf(leaf)
         if index is None:
             return 0
-        column = self.metadata.row_group(row_group).column(index)
-        statistics = column.statistics
+        statistics = self.statistics(row_group, index)
         if statistics is None or not statistics.has_null_count:
             return None
-        return int(column.num_values - statistics.null_count)
+        return int(self.metadata.row_group(row_group).column(index).num_values - statistics.null_count)
+
+    def statistics(self, row_group: int, leaf: int) -> pq.Statistics | None:
+        """Return the statistics of a leaf, by its index, in a row group. Raises CorruptLogError for damaged ones."""
+        metadata = self.metadata
+        if leaf not in self._checked:
+            with self._translated():
+                check_statistics(self._footer, metadata, leaf)
+            self._checked.add(leaf)
+        return metadata.row_group(row_group).column(leaf).statistics
 
     def row_groups_with(self, leaf: str, *, until_found: bool = False) -> list[int]:
         """Return the row groups that may hold a value of a leaf; `until_found` ends at the first certain one."""
@@ -167,6 +179,7 @@ class ParquetPart:
         with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote, read_dictionary=list(coded)) as file:
             if self._metadata is None:
                 _check_size(file.metadata, source)
+                self._footer = _footer_of(file.metadata, source)
             yield file
 
     @property
@@ -206,6 +219,12 @@ def _check_size(metadata: pq.FileMetaData, source: Any) -> None:
     size = source.seek(0, os.SEEK_END)
     if metadata.num_rows > _FREE_ROWS + _ROWS_PER_BYTE * size:
         raise ValueError(f"it declares {metadata.num_rows} rows in {size} bytes")
+
+
+def _footer_of(metadata: pq.FileMetaData, source: Any) -> bytes:
+    """Return the bytes of the footer."""
+    source.seek(source.seek(0, os.SEEK_END) - TRAILER - metadata.serialized_size)
+    return bytes(source.read(metadata.serialized_size))
 
 
 def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:

@@ -120,7 +120,7 @@ class PartScan:
         assert index is not None
         assert path is not None
         row_group = self.part.metadata.row_group(group)
-        statistics, paths = row_group.column(index).statistics, row_group.column(path).statistics
+        statistics, paths = self.part.statistics(group, index), self.part.statistics(group, path)
         if statistics is None or paths is None or not (statistics.has_null_count and paths.has_null_count):
             return None
         nulls = statistics.null_count > paths.null_count  # more than the rows with another action

@@ -49,6 +49,7 @@ def _nulls(part: ParquetPart, group: int, leaf: str) -> int:
     index, row_group = part.leaf(leaf), part.metadata.row_group(group)
     if index is None:
         return int(row_group.num_rows)
-    statistics = row_group.column(index).statistics
-    known = statistics is not None and statistics.has_null_count
-    return int(statistics.null_count) if known else 0
+    statistics = part.statistics(group, index)
+    if statistics is None or not statistics.has_null_count:
+        return 0
+    return int(statistics.null_count)

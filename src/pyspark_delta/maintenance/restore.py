@@ -21,8 +21,6 @@ from pyspark_delta.display import html_facts
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.features.support import check_removable, check_writable
-from pyspark_delta.log.reconciliation import Keys
-from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
@@ -36,6 +34,7 @@ from pyspark_delta.protocol.properties import (
     IN_COMMIT_TIMESTAMP_VERSION,
 )
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.difference import files_only_in
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.protocol_upgrade import features_of, with_features
@@ -128,8 +127,8 @@ def plan_restore(
             "Name an earlier version or time.",
             error_class="DELTA_CANNOT_RESTORE_TABLE_VERSION",
         )
-    adds = _only_in(target, current, _ADDED)
-    removes = _only_in(current, target, _REMOVED)
+    adds = files_only_in(target, current, _ADDED)
+    removes = files_only_in(current, target, _REMOVED)
     if removes.num_rows:
         check_removable(current.configuration, "RESTORE")
     missing = missing_files(target, adds)
@@ -189,14 +188,6 @@ def _restored_domains(current: Snapshot, target: Snapshot) -> tuple[DomainMetada
 
 
 # ------------------------------------------------------------------------------------------------------------- files
-def _only_in(one: Snapshot, other: Snapshot, columns: tuple[str, ...]) -> pa.Table:
-    """Return the files of a version that another version lacks, by path and deletion vector."""
-    known = Keys.of_files(other.read_files(FileRequest(("path", "deletion_vector"))), other.location)
-    schema = pa.schema([field for field in FILE_FIELDS if field.name in columns])
-    found = known.unnamed(one.read_files(FileRequest(columns)))
-    return pa.Table.from_batches([batch.cast(schema) for batch in found], schema)
-
-
 def _size(files: pa.Table) -> int:
     size: int = pc.sum(files["size"]).as_py() or 0
     return size

@@ -6,12 +6,15 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
+from typing import Protocol as Interface
 
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.protocol.configuration import TableConfiguration
 
 
 def no_files() -> pa.Table:
@@ -74,13 +77,24 @@ class ReadSet:
         )
 
 
+class Reconciler(Interface):
+    """Adapts a draft that only rearranges rows to commits that changed the files it reads."""
+
+    def reconcile(self, draft: CommitDraft, winner: Any, configuration: TableConfiguration) -> CommitDraft | None:
+        """Return the draft that does the same after a winning commit (`transaction.winner`), itself if nothing changes.
+
+        `configuration` is that of the table after the winner. None if the draft cannot be adapted, which is a conflict.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitDraft:
     """A complete change, staged but not committed. Every attempt completes the same draft on the newest version.
 
     `adds`, `removes` and `changes` (change data files) are file actions in columns (`actions.columns`); the data files
     of `adds` and `changes` already exist. `protocol` and `metadata` are None if they do not change. If `isolation` is
-    None, the table's own level applies. `tags` are those of `commitInfo`.
+    None, the table's own level applies. `tags` are those of `commitInfo`. `reconciler` adapts the draft to concurrent
+    changes of its files, which are a conflict otherwise.
     """
 
     operation: Operation
@@ -97,6 +111,7 @@ class CommitDraft:
     user_metadata: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     engine_info: str = ""
+    reconciler: Reconciler | None = field(default=None, repr=False, compare=False)
     transaction_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property

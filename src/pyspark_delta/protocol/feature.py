@@ -10,6 +10,7 @@ from typing import ClassVar
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.removal import Removal
 from pyspark_delta.protocol.rows import ComputedColumn, RowCheck
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.traversal import fields_in
@@ -50,6 +51,9 @@ class TableFeature:
     excludes: ClassVar[tuple[str, ...]] = ()
     """Features that must not be active at the same time."""
 
+    declaration_check: ClassVar[str] = "P04"
+    """The id of the check of tables that reports what `validate` refuses."""
+
     implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Table properties that are set when the feature becomes active, unless the user sets them."""
 
@@ -73,6 +77,9 @@ class TableFeature:
 
     computed_domains: ClassVar[tuple[str, ...]] = ()
     """Metadata domains that `finish` computes from the base in every attempt, so concurrent writes do not conflict."""
+
+    removal: ClassVar[Removal | None] = None
+    """How the feature is dropped from a table; None if it cannot be, because other clients rely on it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,6 +150,14 @@ class TableFeature:
 
         Raises InvalidOperationError or SchemaMismatchError with a remedy.
         """
+
+    # -------------------------------------------------------------------------------------- dropping the feature
+    def has_traces(self, configuration: TableConfiguration) -> bool:
+        """True if schema or properties of a version show the feature, which clients without it would misread."""
+        return False
+
+    def check_removal(self, configuration: TableConfiguration) -> None:
+        """Refuse to drop the feature as long as the user's own definitions need it. Raises InvalidOperationError."""
 
     # -------------------------------------------------------------------------------------------------- new rows
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:

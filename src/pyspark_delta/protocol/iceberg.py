@@ -192,6 +192,7 @@ def _is_iceberg_widening(before: DataType, after: DataType) -> bool:
 class IcebergCompat(TableFeature):
     """What the three versions of Iceberg compatibility have in common: a property, and files that Iceberg can read."""
 
+    declaration_check = "P10"
     enabling: ClassVar[TableProperty[bool]]
 
     def uses(self, configuration: TableConfiguration) -> bool:

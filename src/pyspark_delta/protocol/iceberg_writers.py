@@ -98,6 +98,7 @@ def _key_structs(data_type: DataType, where: tuple[object, ...]) -> Iterator[tup
 class IcebergWriterCompat(TableFeature):
     """What the versions of Iceberg writer compatibility have in common: the rules, and what they are about."""
 
+    declaration_check = "P10"
     enabling: ClassVar[TableProperty[bool]]
     format_enabling: ClassVar[TableProperty[bool]]
     """The property of the Iceberg compatibility that the version needs."""

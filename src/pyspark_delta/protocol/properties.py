@@ -176,7 +176,8 @@ def _auto_compact(text: str) -> str | None:
     return _one_of("true", "false", "auto", "legacy")(text)
 
 
-def _size(text: str) -> int | None:
+def parse_size(text: str) -> int:
+    """Return a size in bytes, of text such as `134217728` or `128mb`. Raises ValueError."""
     match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", text.lower())
     if match is None:
         raise ValueError(f"'{text}' is not a size in bytes such as 134217728 or 128mb")
@@ -338,7 +339,7 @@ AUTO_OPTIMIZE: TableProperty[bool | None] = TableProperty(
     "The older name for delta.autoOptimize.optimizeWrite and autoCompact.",
 )
 TARGET_FILE_SIZE: TableProperty[int | None] = TableProperty(
-    "delta.targetFileSize", None, _size, "The target size of files, in bytes."
+    "delta.targetFileSize", None, parse_size, "The target size of files, in bytes."
 )
 TUNE_FILE_SIZES: TableProperty[bool | None] = TableProperty(
     "delta.tuneFileSizesForRewrites", None, _optional_boolean, "Use smaller files, for tables that are often rewritten."

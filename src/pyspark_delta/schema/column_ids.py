@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
 
 from pyspark_delta.schema.column_mapping import (
@@ -92,9 +92,14 @@ def inherit_ids(schema: StructType, before: StructType) -> StructType:
 
 def without_ids(schema: StructType) -> StructType:
     """Return the schema without ids and physical names."""
+    return without_keys(schema, MAPPING_KEYS)
+
+
+def without_keys(schema: StructType, keys: Container[str]) -> StructType:
+    """Return the schema without some keys of field metadata, at every depth."""
 
     def strip(field: StructField) -> StructField:
-        return replace(field, metadata={k: v for k, v in field.metadata.items() if k not in MAPPING_KEYS})
+        return replace(field, metadata={k: v for k, v in field.metadata.items() if k not in keys})
 
     return _map_fields(schema, strip)
 

@@ -238,11 +238,15 @@ class Snapshot:
         """
         yield from self._replay.statistics(leaves, columns, self.partition_names, (NUM_RECORDS,))
 
+    def read_tombstones(self, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """Yield the removed files that are still in the log, expired or not (C217), with some columns."""
+        yield from self._replay.files("remove", columns, self.partition_names)
+
     def tombstones(
         self, columns: tuple[str, ...] = ("path", "deletion_timestamp", "size", "deletion_vector")
     ) -> pa.Table:
-        """Return the removed files that are still in the log, expired or not (C217), with some columns."""
-        return _table(self._replay.files("remove", columns, self.partition_names), "remove", columns)
+        """Return the files of `read_tombstones` as a table."""
+        return _table(self.read_tombstones(columns), "remove", columns)
 
     @cached_property
     def _totals(self) -> tuple[int, int]:

@@ -40,8 +40,9 @@ class Staged:
     """A statement whose files are written. `draft` names them; it is None if there is nothing to commit.
 
     `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
-    `version` is the committed one. `reads` is what a statement without a draft depends on. `source_reads` is what the
-    source of a MERGE reads from the table itself; it is not among the reads of the draft.
+    `version` is the committed one, and `configuration` what the table declares then. `reads` is what a statement
+    without a draft depends on. `source_reads` is what the source of a MERGE reads from the table itself; it is not
+    among the reads of the draft.
     """
 
     draft: CommitDraft | None
@@ -50,6 +51,7 @@ class Staged:
     reads: ReadSet = field(default_factory=ReadSet)
     source_reads: ReadSet = field(default_factory=ReadSet)
     version: int | None = None
+    configuration: TableConfiguration | None = None
 
 
 class Statement(Protocol):

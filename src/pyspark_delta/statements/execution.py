@@ -70,4 +70,4 @@ def _execute(
             _log.debug("%s runs again after a conflict: %s", statement.name, error.message)
             left -= 1
             continue
-        return replace(staged, version=state.version)
+        return replace(staged, version=state.version, configuration=state.configuration)

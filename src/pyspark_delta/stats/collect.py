@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyspark_delta.schema.types import DOUBLE, FLOAT, DecimalType, PrimitiveType
@@ -62,6 +63,22 @@ def stored_bounds(column: StatsColumn, low: Any, high: Any, string_prefix: int) 
     integers for decimals.
     """
     return _lower(column, low, string_prefix), _upper(column, high, string_prefix)
+
+
+def physical_value(value: pa.Scalar) -> Any:
+    """Return a bound in the form that `stored_bounds` takes; None for null."""
+    if not value.is_valid:
+        return None
+    if pa.types.is_string(value.type):
+        return value.as_buffer().to_pybytes()
+    if pa.types.is_date32(value.type):
+        return value.cast(pa.int32()).as_py()
+    if pa.types.is_timestamp(value.type):
+        return value.cast(pa.int64()).as_py()
+    if pa.types.is_decimal(value.type):
+        sign, digits, _ = value.as_py().as_tuple()
+        return int("".join(map(str, digits))) * (-1 if sign else 1)
+    return value.as_py()
 
 
 def _footer_column(

@@ -23,6 +23,7 @@ from pyspark_delta.errors import (
     MissingDependencyError,
     PermissionDeniedError,
     StorageError,
+    StoreThrottledError,
     UnsupportedTableError,
 )
 from pyspark_delta.storage.contract import FileStatus
@@ -34,6 +35,7 @@ from pyspark_delta.storage.paths import canonical_scheme
 
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
 _REFUSED = re.compile(r"status code: 40[13]\b")  # listings report these without a class of their own
+_THROTTLED = re.compile(r"status code: (429|503)\b|SlowDown|TooManyRequests|ServerBusy")
 _LAST = "\U0010ffff"
 _LIST_CHUNK = 1_000
 _DELETE_CHUNK = 1_000
@@ -267,7 +269,8 @@ class ObjectStorage:
             )
         if isinstance(error, FileNotFoundError):
             return FileNotFoundInStoreError(f"The file '{path}' does not exist.", path=path)
-        return StorageError(f"Cannot {action} '{path}': {_first_line(error)}", path=path)
+        kind = StoreThrottledError if _THROTTLED.search(text) else StorageError
+        return kind(f"Cannot {action} '{path}': {_first_line(error)}", path=path)
 
 
 def _fields(kind: str, given: ClientOptions) -> dict[str, Any]:

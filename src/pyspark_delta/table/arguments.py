@@ -8,6 +8,8 @@ from functools import wraps
 from os import PathLike
 from typing import ParamSpec, TypeVar
 
+from pyspark_delta.errors import InvalidOptionError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -30,6 +32,12 @@ def check_arguments(method: Callable[P, R]) -> Callable[P, R]:
         return method(*args, **kwargs)
 
     return checked
+
+
+def check_version(version: object) -> None:
+    """Raise InvalidOptionError for what is not the number of a version."""
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise InvalidOptionError(f"A table version is a whole number from 0 on, found {version!r}.")
 
 
 def _given(

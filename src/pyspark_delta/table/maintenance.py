@@ -45,6 +45,7 @@ class VacuumOptions(TypedDict, total=False):
     keep_versions: Sequence[int]
     protect: Sequence[str]
     enforce_retention_duration: bool
+    progress: ShowProgress
 
 
 class MaintainedTable(ABC):
@@ -211,6 +212,7 @@ class MaintainedTable(ABC):
         protect: Sequence[str] = (),
         enforce_retention_duration: bool = True,
         plan: bool = False,
+        progress: ShowProgress = None,
     ) -> VacuumResult | VacuumPlan:
         """Delete the files that no version within the retention needs, and files that failed writers left.
 
@@ -234,10 +236,11 @@ class MaintainedTable(ABC):
             protect_options=place.storage_options,
             enforce_retention_duration=enforce_retention_duration,
         )
-        made = plan_vacuum(place.latest(), request)
-        if plan:
-            return made
-        result = made.execute()
+        with operation(progress):
+            made = plan_vacuum(place.latest(), request)
+            if plan:
+                return made
+            result = made.execute()
         self.refresh()
         return result
 

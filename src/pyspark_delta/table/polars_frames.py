@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -20,7 +20,7 @@ from pyspark_delta.expressions.tree import And, Column, Expression, IsNull, Lite
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.schema.types import StructType
 
-Read: TypeAlias = Callable[[list[str] | None, Expression | None, int | None], pa.RecordBatchReader]
+Read: TypeAlias = Callable[[list[str] | None, Expression | None, int | None], Iterable[pa.RecordBatch]]
 
 _COMPARISONS = {"Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">=", "EqValidity": "<=>"}
 _BETWEEN = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}

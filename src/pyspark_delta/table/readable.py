@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -46,6 +46,13 @@ class Readable(ABC):
         self, columns: Sequence[str] | None = None, where: Expression | None = None, limit: int | None = None
     ) -> pa.RecordBatchReader:
         """Read some columns of the rows that meet a condition, at most `limit` rows; files are skipped by it."""
+
+    def _views(
+        self, columns: Sequence[str] | None, where: Expression | None, limit: int | None
+    ) -> Iterable[pa.RecordBatch]:
+        """Read the same rows as `_reader`. Texts and binaries of a batch may be views, which Polars has too."""
+        rows: Iterable[pa.RecordBatch] = self._reader(columns, where, limit)
+        return rows
 
     # ------------------------------------------------------------------------------------------------------ Arrow
     def to_reader(self) -> pa.RecordBatchReader:
@@ -101,7 +108,7 @@ class Readable(ABC):
         from pyspark_delta.table.polars_frames import lazy_frame
 
         rows = self._pinned()
-        return lazy_frame(rows.schema, rows._reader)
+        return lazy_frame(rows.schema, rows._views)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """Return the rows as a DuckDB relation of a connection (DuckDB's default one if None).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark_delta.changes.plan import FeedPlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import VersionRange
-from pyspark_delta.data.reader import output_schema, read_each, read_plan, tasks_of
+from pyspark_delta.data.decoder_choice import choose_decoder
+from pyspark_delta.data.reader import output_schema, read_batches, read_each, read_plan, tasks_of
 from pyspark_delta.display import counted, html_facts, listed
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.expressions.tree import Expression, all_of
@@ -83,14 +84,25 @@ class Scan(Readable):
     ) -> pa.RecordBatchReader:
         if where is not None and self.row_limit is not None:  # the condition is on the first rows
             return filtered(self._reader(), where, columns, limit)
-        plan = self.plan
-        if columns is not None or where is not None:
-            names = plan.schema.names if columns is None else columns
-            plan = plan_scan(self.snapshot, names, all_of(self._condition, where))
-        most = _least(self.row_limit, limit)
+        plan, most = self._planned(columns, where), _least(self.row_limit, limit)
         if most is None:
-            return read_plan(plan)
+            return read_plan(plan, decoder=choose_decoder(plan))
         return pa.RecordBatchReader.from_batches(output_schema(plan.context), _first_rows(plan, most))
+
+    def _views(
+        self, columns: Sequence[str] | None, where: Expression | None, limit: int | None
+    ) -> Iterable[pa.RecordBatch]:
+        if limit is not None or self.row_limit is not None:
+            return super()._views(columns, where, limit)
+        plan = self._planned(columns, where)
+        return read_batches(plan, decoder=choose_decoder(plan, views=True))
+
+    def _planned(self, columns: Sequence[str] | None, where: Expression | None) -> ScanPlan:
+        """Return the plan for some columns, of the rows that also meet a condition."""
+        if columns is None and where is None:
+            return self.plan
+        names = self.plan.schema.names if columns is None else columns
+        return plan_scan(self.snapshot, names, all_of(self._condition, where))
 
 
 @dataclass(frozen=True, repr=False)

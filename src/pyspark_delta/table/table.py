@@ -24,18 +24,35 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.table.arguments import check_arguments
+from pyspark_delta.table.arguments import check_arguments, check_version
+from pyspark_delta.table.checking import CheckedTable
+from pyspark_delta.table.clustering import ClusteredTable
 from pyspark_delta.table.copying import CopyingTable
 from pyspark_delta.table.creation import IfExists, create, definition
+from pyspark_delta.table.features import TableOfFeatures
+from pyspark_delta.table.inspecting import InspectedTable
 from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.reading import ReadableTable
+from pyspark_delta.table.rearranging import RearrangedTable
 from pyspark_delta.table.sources import open_rows
+from pyspark_delta.table.upkeep import KeptTable
 from pyspark_delta.table.writes import CommitInfo, Txn, WritableTable
 from pyspark_delta.table.writing import Place, provenance, write
 from pyspark_delta.write.options import parse_mode
 
 
-class Table(ReadableTable, WritableTable, MaintainedTable, CopyingTable):
+class Table(
+    ReadableTable,
+    WritableTable,
+    MaintainedTable,
+    RearrangedTable,
+    ClusteredTable,
+    CopyingTable,
+    CheckedTable,
+    InspectedTable,
+    TableOfFeatures,
+    KeptTable,
+):
     """A Delta table without Spark: it shows one version, and its changes apply to the latest one.
 
     >>> table = Table.open("/data/flights")            # doctest: +SKIP
@@ -82,8 +99,8 @@ class Table(ReadableTable, WritableTable, MaintainedTable, CopyingTable):
     ) -> Table:
         if version is not None and timestamp is not None:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
-        if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
-            raise InvalidOptionError(f"A table version is a whole number from 0 on, found {version!r}.")
+        if version is not None:
+            check_version(version)
         timestamp_ms = None if timestamp is None else parse_timestamp(timestamp)
         if version is None and timestamp_ms is None:
             return cls(latest_snapshot(location, storage_options, catalog_table=catalog_table, tail=tail))

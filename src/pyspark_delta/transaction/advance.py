@@ -23,11 +23,12 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """The newest base. `landed` is True if the newest version is the draft's own commit, made by an earlier attempt
-    whose outcome was unknown.
+    """The newest base, and the check of the draft for it. `landed` is True if the newest version is the draft's own
+    commit, made by an earlier attempt whose outcome was unknown.
     """
 
     state: TableState
+    check: ConflictCheck
     landed: bool = False
 
 
@@ -41,12 +42,12 @@ def advance(
     """
     for winner in _winners(base, taken, committer):
         if winner.info.txn_id == check.draft.transaction_id:
-            return Advanced(state_after(winner, base), landed=True)
+            return Advanced(state_after(winner, base), check, landed=True)
         by = winner.info.values
         _log.debug("Version %d of %s was taken by %s", winner.version, base.location, by.get("operation"))
-        check.check(winner, base)
+        check = check.check(winner, base)
         base = state_after(winner, base)
-    return Advanced(exactly_timed(check.draft, base, store))
+    return Advanced(exactly_timed(check.draft, base, store), check)
 
 
 def state_after(winner: Winner, base: TableState) -> TableState:

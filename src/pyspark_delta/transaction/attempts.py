@@ -89,6 +89,21 @@ def commit_draft(
 ) -> TableState:
     """Commit the draft as a version after `base`; return the state of the table at that version.
 
+    Raises as `commit_reconciled`.
+    """
+    return commit_reconciled(draft, base, committer=committer, policy=policy)[0]
+
+
+def commit_reconciled(
+    draft: CommitDraft,
+    base: TableState,
+    *,
+    committer: Committer | None = None,
+    policy: AttemptPolicy = AttemptPolicy(),
+) -> tuple[TableState, CommitDraft]:
+    """Commit the draft as a version after `base`; return the state of the table at that version, and the draft that was
+    committed, which the draft's reconciler may have adapted.
+
     Raises a CommitConflictError that names the winning commit, AttemptsExhaustedError, CommitStateUnknownError, and any
     error with which the store or the catalog rejects the commit. Only after CommitStateUnknownError may the data files
     of the draft be in use.
@@ -107,9 +122,9 @@ def commit_draft(
             case Committed(version, content):
                 if content is None:
                     _log_commit(draft, version, base.location, lost + failures + 1, start)
-                    return _committed(ready, base, store)
+                    return _committed(ready, base, store), draft
                 # An earlier attempt made this commit, with another timestamp.
-                return state_after(Winner.parse(TakenVersion(version, content)), base)
+                return state_after(Winner.parse(TakenVersion(version, content)), base), draft
             case VersionTaken(winners):
                 policy.sleep(random.uniform(0, _contention_wait(policy, policy.clock() - begun)))
                 begun = policy.clock()  # later commits of other writers are read with the rest
@@ -123,8 +138,9 @@ def commit_draft(
                     continue
                 if advanced.landed:
                     _log_commit(draft, advanced.state.version, base.location, lost + failures + 1, start)
-                    return advanced.state
+                    return advanced.state, draft
                 lost, failures, base, unknown = lost + 1, 0, advanced.state, None
+                check, draft = advanced.check, advanced.check.draft
                 if lost >= policy.attempts:
                     raise _exhausted(draft, base, first, lost)
                 ready, request = _complete(draft, base)

@@ -6,7 +6,7 @@ on protocol and metadata, so it conflicts with nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NoReturn
 
@@ -49,8 +49,11 @@ class ConflictCheck:
     moment: str = ""
     remedy: str = _AGAIN
 
-    def check(self, winner: Winner, base: TableState) -> None:
-        """Raise a CommitConflictError for the first conflict with the winning commit, the version after `base`."""
+    def check(self, winner: Winner, base: TableState) -> ConflictCheck:
+        """Return the check against later winners: this one, or that of a draft which is adapted to the winning commit.
+
+        Raises a CommitConflictError for the first conflict with the winning commit, the version after `base`.
+        """
         before = base.configuration
         if before is None:
             self._raise(ProtocolChangedError, winner, f"the table was created by {winner}", _AGAIN)
@@ -59,8 +62,17 @@ class ConflictCheck:
         self._check_metadata(winner, before, after)
         self._check_domains(winner)
         self._check_transactions(winner)
-        if not self.draft.is_blind_append:
-            self.check_files(winner, before)
+        if self.draft.is_blind_append:
+            return self
+        if self.draft.reconciler is not None:
+            adapted = self.draft.reconciler.reconcile(self.draft, winner, after)
+            if adapted is not None:
+                return self if adapted is self.draft else replace(self, draft=adapted)
+        self.check_files(winner, before)
+        if self.draft.reconciler is not None:
+            what = f"this {self._name} cannot follow {winner}"
+            self._raise(ConcurrentDeleteReadError, winner, what, self.remedy)
+        return self
 
     def check_files(self, winner: Winner, before: TableConfiguration) -> None:
         """Check only the file actions of the winning commit.

@@ -104,6 +104,8 @@ def _after(before: Totals | None, ready: ReadyCommit) -> Totals | None:
     if ready.adds.num_rows and not ready.removes.num_rows and not ready.data_change:
         # Files added again with other fields are files of the table if the commit depends on them.
         files = before.files if _are_read(ready.adds, ready.draft.reads.paths) else None
+    elif ready.removes.num_rows and ready.removes.column("size").null_count == ready.removes.num_rows:
+        files = before.files.plus(ready.adds.column("size"), _cardinalities(ready.adds))  # they never were data files
     else:
         files = _changed(before.files, ready.adds, ready.removes)
     return None if files is None else before.with_small_actions(ready.transactions, ready.domains, files)

@@ -56,10 +56,11 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommittedWrite:
-    """The version of a write, and the metrics of its operation by delta-spark's names."""
+    """The version of a write, the metrics of its operation by delta-spark's names, and what the table declares then."""
 
     version: int
     metrics: Mapping[str, int]
+    configuration: TableConfiguration | None = None
 
 
 def write_rows(
@@ -207,7 +208,8 @@ def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engi
     )
     base = base if snapshot is None else state_of(snapshot)
     try:
-        return CommittedWrite(commit_draft(draft, base).version, draft.operation.metrics)
+        state = commit_draft(draft, base)
+        return CommittedWrite(state.version, draft.operation.metrics, state.configuration)
     except DeltaError as error:
         if never_lands(error, base):
             delete_new(base.location, base.storage_options, staged.paths)
@@ -230,7 +232,7 @@ def _change(
         attempt = _Attempt(request, data, session, rows, snapshot, new, earlier)
         try:
             state = commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
-            return CommittedWrite(state.version, attempt.metrics)
+            return CommittedWrite(state.version, attempt.metrics, state.configuration)
         except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError) as error:
             left = session.reexecutions() if left is None else left
             if not left or not isinstance(attempt.selection, Partitions | Where | EqualKeys | On):

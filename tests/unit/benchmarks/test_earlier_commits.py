@@ -41,7 +41,7 @@ def test_an_earlier_commit_runs_with_its_own_code(repository: Path, tmp_path: Pa
     assert check_out(repository, "HEAD~1", tmp_path / "earlier") == root
     now = Peer(OURS, _FUNCTION, root=str(repository))
     workload = Workload("B0", "Nothing", (now,), (Variant("case", dataset("log")),))
-    rows = run_workload(against_earlier(workload, root), lambda _: "/", {"main": sys.executable}, lambda _: None)
+    rows = run_workload(against_earlier(workload, root, 2), lambda _: "/", {"main": sys.executable}, lambda _: None)
     assert [(row["peer"], row["answer"], row["runs"]) for row in rows] == [(OURS, 2, 5), (EARLIER + OURS, 1, 5)]
     assert "differs" in rows[1]
     assert rows[1]["ratio"] > 0
@@ -53,7 +53,7 @@ def test_only_our_implementations_are_compared():
         Variant(name, dataset("log"), peers=who)
         for name, who in (("all", ()), ("one", (ARROW, "other")), ("none", ("other",)))
     )
-    compared = against_earlier(Workload("B0", "Nothing", peers, variants), Path("/earlier"))
+    compared = against_earlier(Workload("B0", "Nothing", peers, variants), Path("/earlier"), 2)
     assert [peer.name for peer in compared.peers] == [OURS, EARLIER + OURS, ARROW, EARLIER + ARROW]
     assert [(v.name, v.peers) for v in compared.variants] == [
         ("all", ()),

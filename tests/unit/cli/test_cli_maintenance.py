@@ -1,4 +1,4 @@
-"""The commands restore, undo and vacuum, through the entry point; results are read by deltalake."""
+"""The commands restore, undo, vacuum, optimize and purge, through the entry point; results are read by deltalake."""
 
 from __future__ import annotations
 
@@ -50,3 +50,23 @@ def test_files_are_vacuumed(table: Path) -> None:
     assert (result["files_deleted"], result["bytes_deleted"]) == (1, plan["bytes"])
     assert len({file.name for file in table.glob("*.parquet")}) == len(before) - 1
     assert ids(table) == [1]
+
+
+def test_files_are_combined_and_purged(table: Path) -> None:
+    made = Table.open(table)
+    made.append({"id": [4]})
+    made.append({"id": [5]})
+    plan = done("optimize", table, "--plan")
+    assert (plan["files_removed"], plan["files_added"], plan["commits"]) == (3, 1, 1)
+    assert "bytes read" in invoke("optimize", table, "--plan", "--target-size", "1GB").stdout
+    assert done("optimize", table, "--budget-bytes", "10", "--budget-seconds", "5", "--budget-commits", "1")[
+        "bins_left"
+    ]
+    result = done("optimize", table, "--user-metadata", "why", "--threads", "1", "--memory", "100MB")
+    assert (result["files_removed"], result["files_added"], result["bins_left"]) == (3, 1, 0)
+    assert Table.open(table).history(1)[0]["userMetadata"] == "why"
+    assert ids(table) == [1, 4, 5]
+    assert done("purge", table)["version"] is None
+    assert "version" in invoke("purge", table).stdout
+    wrong = invoke("optimize", table, "--where", "id = 1")
+    assert (wrong.exit_code, "must select whole partitions" in wrong.output) == (1, True)

@@ -17,16 +17,20 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 from tests.managed import Warehouse
 
+from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.deletion_vectors import deletion_vector_path
 from pyspark_delta.errors import (
     InvalidOperationError,
     InvalidOptionError,
     MaintenanceNotAllowedError,
     StorageError,
+    StoreThrottledError,
     UnsupportedFeatureError,
 )
-from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
+from pyspark_delta.maintenance.vacuum import RunOptions, VacuumPlan, VacuumRequest, deletion, plan_vacuum
+from pyspark_delta.progress import Progress
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import intercepted
 from pyspark_delta.storage.counting import CountingStore, Counts
@@ -209,6 +213,7 @@ def test_files_of_running_writers_stay_an_hour(tmp_path: Path) -> None:
     assert planned(table, 0.05) == removed | {"new.parquet"}
 
 
+@pytest.mark.findings("F09")
 def test_clones_protect_their_files(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     (name,) = files(tmp_path / "t")
@@ -224,6 +229,7 @@ def test_clones_protect_their_files(tmp_path: Path) -> None:
     assert planned(clone) == set()
 
 
+@pytest.mark.findings("P12")  # the table gets a protocol without the features of its versions
 def test_c344_tables_that_cannot_be_written_are_not_vacuumed(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.overwrite({"id": [1], "p": ["b"]})
@@ -374,6 +380,86 @@ def test_files_that_cannot_be_deleted_are_named_after_the_others(tmp_path: Path)
     assert plan(table).execute().num_deleted_files == 1
 
 
+def test_a_restore_between_batches_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is looked at before every group of batches, and a cancelled run is FAILED in the log."""
+    monkeypatch.setattr(deletion, "_BATCH", 1)
+    monkeypatch.setattr(deletion, "_GROUP", 1)
+    table = make(tmp_path)
+    for number in range(4):
+        table.append({"id": [number], "p": ["b"]})
+    table.delete()
+    made, seen = plan(table), []
+    order = made.files["path"].to_pylist()
+
+    def restore(shown: Progress) -> None:
+        seen.append((shown.phase, shown.done, shown.total))
+        if shown.done == 2:
+            commit = tmp_path / "_delta_log" / f"{Table.open(tmp_path).version + 1:020}.json"
+            add = {"path": order[3], "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+            commit.write_text(json.dumps({"add": add}))
+        if shown.done == 4:
+            raise KeyError("stop")
+
+    with pytest.raises(KeyError):
+        made.execute(progress=restore)
+    assert seen == [(deletion.DELETE_FILES, done, 5) for done in range(1, 5)]
+    assert files(tmp_path) == {order[3], order[4]}
+    last = table.refresh().history(1)[0]
+    assert (last["operationParameters"], last["operationMetrics"]["numDeletedFiles"]) == ({"status": "FAILED"}, "3")
+
+
+def test_progress_is_shown(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    seen: list[Progress] = []
+    table.vacuum(mode="full", progress=seen.append)
+    assert {(shown.phase, shown.unit) for shown in seen} == {("List files", "files")}
+    assert (seen[-1].done, seen[-1].total) == (1, None)
+
+
+def test_a_throttled_store_is_asked_more_slowly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    for number in range(10):
+        table.overwrite({"id": [number], "p": ["b"]})
+    pauses: list[float] = []
+    most = 100
+    monkeypatch.setattr(deletion, "_BATCH", 3)
+    monkeypatch.setattr(deletion, "_pause", pauses.append)
+
+    class Throttling(FaultyStore):
+        def _due(self, kind: str, path: str) -> bool:
+            return kind == "delete" and len(pauses) < most
+
+    def throttled(path: str) -> BaseException:
+        return StoreThrottledError(f"Cannot delete '{path}': SlowDown", path=path)
+
+    before = files(tmp_path)
+    with intercepted(lambda store: Throttling(store, Fault(kind="delete", raises=throttled))):
+        clear_cache(str(tmp_path))
+        made = plan(Table.open(tmp_path))
+        with pytest.raises(StorageError, match=r"10 files .* 0 were.*SlowDown"):
+            made.execute()
+        assert files(tmp_path) == before
+        assert pauses == [2.0**n for n in range(6)]
+        pauses.clear()
+        most = 2
+        assert made.execute().num_deleted_files == 10
+    assert pauses == [1.0, 2.0]
+    assert ids(tmp_path) == [9]
+
+
+def test_a_vacuum_without_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with delta-spark's setting vacuum.logging.enabled; the clock is compared all the same."""
+    table = make(tmp_path)
+    table.overwrite({"id": [1], "p": ["b"]})
+    version, made, now = table.version, plan(table, run=RunOptions(is_logged=False)), time.time
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: now() + 600)
+        with pytest.raises(InvalidOperationError, match=r"clocks .* differ"):
+            made.execute()
+    result = made.execute()
+    assert (result.num_deleted_files, result.version, table.refresh().version) == (1, version, version)
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("kind", ["write_if_absent", "write", "delete"])
 def test_a_vacuum_that_is_killed_loses_nothing(tmp_path: Path, kind: str, when: Literal["before", "after"]) -> None:
@@ -419,8 +505,9 @@ def test_only_loose_files_are_asked_for_their_age(tmp_path: Path) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- model
+ODD = ["a", "b", "a b", "a%20b", "ü:~", "x/y=z", "#?", None]
 OPERATIONS: list[Callable[[Table, random.Random], object]] = [
-    lambda table, rng: table.append({"id": [rng.randrange(100) for _ in range(5)], "p": ["a", "b", "c", "a b", None]}),
+    lambda table, rng: table.append({"id": [rng.randrange(100) for _ in ODD], "p": ODD}),
     lambda table, rng: table.delete(f"id % 7 = {rng.randrange(7)}"),
     lambda table, rng: table.update({"id": "id + 1"}, where=f"id % 5 = {rng.randrange(5)}"),
     lambda table, rng: table.overwrite({"id": [rng.randrange(100)], "p": ["b"]}, partitions="dynamic"),
@@ -443,6 +530,33 @@ def spread_over_days(path: Path, start: float) -> None:
             os.utime(file, (start, start))
 
 
+def clone_of(path: Path, version: int, target: Path) -> None:
+    """Write a shallow clone of a version: its files by absolute paths, in one of several spellings."""
+    snapshot = Table.open(path, version=version).snapshot
+    made = Table.create(target, "id BIGINT, p STRING", partition_by=["p"], properties=VECTORS)
+    adds = []
+    for number, file in enumerate(snapshot.files(("path", "size", "partition_values", "deletion_vector")).to_pylist()):
+        absolute = f"{path}/{file['path']}"
+        vector = file["deletion_vector"]
+        if vector is not None:
+            found = deletion_vector_path(str(path), DeletionVectorDescriptor(**vector))
+            kept = {"storageType": "p" if found else "i", "pathOrInlineDv": found or vector["path_or_inline_dv"]}
+            sizes = {"sizeInBytes": vector["size_in_bytes"], "cardinality": vector["cardinality"]}
+            vector = kept | sizes | ({"offset": vector["offset"]} if found else {})
+        adds.append(
+            {
+                "path": f"file://{absolute}" if number % 2 else absolute,
+                "partitionValues": dict(file["partition_values"]),
+                "size": file["size"],
+                "modificationTime": 1,
+                "dataChange": True,
+                **({"deletionVector": vector} if vector else {}),
+            }
+        )
+    log = target / "_delta_log" / f"{made.version + 1:020}.json"
+    log.write_text("".join(json.dumps({"add": add}) + "\n" for add in adds))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_versions_within_the_retention_stay_readable(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
@@ -452,17 +566,21 @@ def test_versions_within_the_retention_stay_readable(tmp_path: Path, seed: int) 
     while table.version < 12:
         rng.choice(OPERATIONS)(table, rng)
         expected[table.refresh().version] = ids(tmp_path)
+    cloned = rng.randrange(table.version)
+    clone_of(tmp_path, cloned, tmp_path.with_name(f"{tmp_path.name}-clone"))
     start = time.time() - 100 * 86_400
     spread_over_days(tmp_path, start)
     clear_cache(str(tmp_path))
     kept, oldest = rng.randrange(table.version), rng.randrange(table.version)
     now = int((start + (oldest + 7.5) * 86_400) * 1000)  # a week after half a day after that version was replaced
-    request = VacuumRequest(mode=rng.choice(["full", "lite"]), keep_versions=[kept])
+    clone = tmp_path.with_name(f"{tmp_path.name}-clone")
+    request = VacuumRequest(mode=rng.choice(["full", "lite"]), keep_versions=[kept], protect=[str(clone)])
     made = plan_vacuum(Table.open(tmp_path).snapshot, request, now=now)
     assert made.oldest_readable_version == oldest
     made.execute()
     for version in {kept, *range(oldest, table.version + 1)}:
         assert ids(tmp_path, version) == expected[version], version
+    assert ids(clone) == expected[cloned]
     table.refresh()
     later = plan_vacuum(table.snapshot, VacuumRequest(mode="full"), now=now + 1000 * DAY)
     later.execute()

@@ -15,7 +15,6 @@ CALLS = {
     "cloneAtVersion": (1, "/copy", True),
     "cloneAtTimestamp": ("2026-01-01", "/copy", True),
     "generate": ("symlink_format_manifest",),
-    "dropFeatureSupport": ("deletionVectors", True),
     "convertToDelta": (None, "parquet.`/files`"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ def values(**columns: Any) -> Any:
 
 def read_reader() -> pa.RecordBatchReader:
     reader = pa.table({"id": [1], "p": ["a"]}).to_reader()
-    Table.write(f"memory://{id(reader)}/table", reader)
+    Table.write(f"memory://{uuid.uuid4().hex}/table", reader)
     return reader
 
 

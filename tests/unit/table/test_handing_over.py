@@ -283,6 +283,7 @@ class TestDuckDB:
             ).fetchall()
         assert found == [(4,)]
 
+    @pytest.mark.findings("F01")
     def test_an_error_of_a_data_file_is_raised(self, tmp_path: Path) -> None:
         table = Table.write(tmp_path, {"i": [1]})
         relation = table.to_duckdb()
@@ -385,6 +386,7 @@ class TestLimits:
             with pytest.raises(InvalidOptionError, match="number of rows is a whole number"):
                 table.head(wrong)  # type: ignore[arg-type]
 
+    @pytest.mark.findings("F02")
     def test_row_groups_after_the_last_row_are_not_read(self, tmp_path: Path, counts: Counts) -> None:
         table = Table.create(tmp_path, "i BIGINT")
         table.append({"i": list(range(400_000))})

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta import progress
 from pyspark_delta.errors import FileNotFoundInStoreError, InvalidOptionError
 from pyspark_delta.maintenance.vacuum.references import References
 from pyspark_delta.maintenance.vacuum.request import Retention
@@ -24,6 +25,8 @@ CANDIDATES = TREE.append(pa.field("kind", pa.string()))
 DATA, VECTORS, CHANGE_DATA, OTHER = "data", "deletion vectors", "change data", "other"
 KINDS = (DATA, VECTORS, CHANGE_DATA, OTHER)
 
+LIST_FILES = "List files"
+
 _VISIBLE = ("_delta_index", "_change_data")  # although they begin like hidden names (as in delta-spark)
 _PARTS = 64  # ranges of keys in which an object store is listed
 
@@ -37,7 +40,9 @@ def from_listing(
     """
     names = Names(snapshot)
     found = []
+    step = progress.begin(LIST_FILES, None, "files")
     for batch in snapshot.store.list_tree(snapshot.location, names.is_hidden, _boundaries(sample)):
+        step.add(batch.num_rows)
         batch = batch.filter(pc.invert(names.hidden_files(batch.column("path"))))
         loose = batch.filter(pa.array(~protected.hold(batch.column("path"))))
         if loose.num_rows:

@@ -26,8 +26,9 @@ from pyspark_delta.maintenance.vacuum.removes import (
     named_paths,
     removed_files,
 )
-from pyspark_delta.maintenance.vacuum.request import Retention, VacuumRequest, retention_of
+from pyspark_delta.maintenance.vacuum.request import Retention, RunOptions, VacuumRequest, retention_of
 from pyspark_delta.maintenance.vacuum.run import VacuumResult, run_vacuum
+from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import normalize_location
 
@@ -52,6 +53,7 @@ class VacuumPlan:
     bookmark: Bookmark = field(repr=False)
     started: int = field(repr=False)
     engine_info: str = field(default="", repr=False)
+    run_options: RunOptions = field(default=RunOptions(), repr=False)
 
     @property
     def cutoff(self) -> int:
@@ -73,16 +75,18 @@ class VacuumPlan:
                 found[kind] = (files.num_rows, pc.sum(files["size"]).as_py() or 0)
         return found
 
-    def execute(self) -> VacuumResult:
-        """Delete the files. Raises as `run_vacuum`."""
-        return run_vacuum(
-            self.snapshot,
-            self.files,
-            self.retention,
-            self.bookmark.advanced(self.last_version, self.started if self.mode == "full" else None),
-            self.oldest_readable_version,
-            self.engine_info,
-        )
+    def execute(self, *, progress: ShowProgress = None) -> VacuumResult:
+        """Delete the files. `progress` is as for `Table.vacuum`. Raises as `run_vacuum`."""
+        with operation(progress):
+            return run_vacuum(
+                self.snapshot,
+                self.files,
+                self.retention,
+                self.bookmark.advanced(self.last_version, self.started if self.mode == "full" else None),
+                self.oldest_readable_version,
+                self.engine_info,
+                self.run_options,
+            )
 
     def facts(self) -> dict[str, object]:
         """Return the plan as names and values."""
@@ -152,6 +156,7 @@ def plan_vacuum(
         bookmark=bookmark,
         started=started,
         engine_info=engine_info,
+        run_options=request.run,
     )
 
 

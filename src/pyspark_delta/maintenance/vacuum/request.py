@@ -21,6 +21,14 @@ UNNAMED_AGE = _HOUR
 """Milliseconds that a file without a commit stays at least, because its writer may still run."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How files are deleted: if the log gets a commit before and after, and how many requests run at the same time."""
+
+    is_logged: bool = True
+    deletes_at_once: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class VacuumRequest:
     """What to delete.
@@ -40,6 +48,7 @@ class VacuumRequest:
     protect: Sequence[str] = ()
     full_every_days: int = 30
     protect_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    run: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

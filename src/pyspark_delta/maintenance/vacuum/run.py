@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pyarrow as pa
@@ -13,11 +13,9 @@ from pyspark_delta.display import html_facts
 from pyspark_delta.errors import FileNotFoundInStoreError, InvalidOperationError, StorageError
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import CommitName
-from pyspark_delta.maintenance.vacuum.bookmark import Bookmark, write_bookmark
-from pyspark_delta.maintenance.vacuum.references import References
-from pyspark_delta.maintenance.vacuum.removes import commits_between, named_paths
-from pyspark_delta.maintenance.vacuum.request import Retention
-from pyspark_delta.parallel import map_requests
+from pyspark_delta.maintenance.vacuum.bookmark import FILE, Bookmark, read_bookmark, write_bookmark
+from pyspark_delta.maintenance.vacuum.deletion import Deleted, delete_files
+from pyspark_delta.maintenance.vacuum.request import Retention, RunOptions
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.local import LocalStore
@@ -26,9 +24,6 @@ from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 
-_BATCH = 1000  # files of one request
-_GROUP = 16  # batches between two looks at the log
-_AT_ONCE = 4  # requests
 _MOST_SKEW = 5 * 60_000  # ms
 
 
@@ -51,14 +46,6 @@ class VacuumResult:
         return html_facts("VacuumResult", vars(self))
 
 
-@dataclass
-class _Progress:
-    files: int = 0
-    size: int = 0
-    kept: int = 0
-    failures: list[StorageError] = field(default_factory=list)
-
-
 def run_vacuum(
     snapshot: Snapshot,
     files: pa.Table,
@@ -66,6 +53,7 @@ def run_vacuum(
     bookmark: Bookmark,
     oldest_readable_version: int,
     engine_info: str,
+    options: RunOptions,
 ) -> VacuumResult:
     """Delete files, and log it as delta-spark does.
 
@@ -73,20 +61,47 @@ def run_vacuum(
     is deleted. Raises InvalidOperationError if the clocks of this process and of the store differ by more than five
     minutes, before anything is deleted; StorageError if some files could not be deleted, after the others.
     """
-    start = _commit(snapshot, _start(files, retention), engine_info)
-    done = _Progress()
+    log = _Log(snapshot, engine_info, options.is_logged)
+    log.commit(_start(files, retention))
+    done = Deleted()
     try:
-        _check_clock(snapshot, start)
-        _delete(snapshot, files, done)
+        _check_clock(snapshot, log.newest_file())
+        delete_files(snapshot, files, done, options.deletes_at_once)
         if done.failures:
             raise _incomplete(snapshot, done)
         directories = _remove_directories(snapshot, files)
         write_bookmark(snapshot.store, snapshot.location, bookmark)
     except Exception:
-        _commit(snapshot.update(), _end("FAILED", done.files, 0), engine_info)
+        log.commit(_end("FAILED", done.files, 0))
         raise
-    version = _commit(snapshot.update(), _end("COMPLETED", done.files, directories), engine_info)
-    return VacuumResult(version, done.files, done.size, directories, oldest_readable_version, done.kept)
+    log.commit(_end("COMPLETED", done.files, directories))
+    return VacuumResult(log.version, done.files, done.size, directories, oldest_readable_version, done.kept)
+
+
+class _Log:
+    """The commits of a vacuum; none if it is not logged. `version` is the newest."""
+
+    def __init__(self, snapshot: Snapshot, engine_info: str, is_logged: bool) -> None:
+        self._snapshot = snapshot
+        self._engine_info = engine_info
+        self._is_logged = is_logged
+        self.version = snapshot.version
+
+    def commit(self, operation: Operation) -> None:
+        if not self._is_logged:
+            return
+        is_first = self.version == self._snapshot.version
+        base = self._snapshot if is_first else self._snapshot.update()
+        draft = CommitDraft(operation=operation, engine_info=self._engine_info)
+        self.version = commit_draft(draft, state_of(base)).version
+
+    def newest_file(self) -> str:
+        """Return the location of a file that was just written: the commit, or the bookmark, which stays as it is."""
+        snapshot = self._snapshot
+        if self._is_logged:
+            return join(log_location(snapshot.location), str(CommitName(self.version)))
+        write_bookmark(snapshot.store, snapshot.location, read_bookmark(snapshot.store, snapshot.location))
+        return join(log_location(snapshot.location), FILE)
 
 
 def _start(files: pa.Table, retention: Retention) -> Operation:
@@ -105,13 +120,8 @@ def _end(status: str, files: int, directories: int) -> Operation:
     return Operation("VACUUM END", {"status": status}, metrics)
 
 
-def _commit(snapshot: Snapshot, operation: Operation, engine_info: str) -> int:
-    return commit_draft(CommitDraft(operation=operation, engine_info=engine_info), state_of(snapshot)).version
-
-
-def _check_clock(snapshot: Snapshot, version: int) -> None:
-    """Compare the clock with the time that the store gave the commit that was just made."""
-    path = join(log_location(snapshot.location), str(CommitName(version)))
+def _check_clock(snapshot: Snapshot, path: str) -> None:
+    """Compare the clock with the time that the store gave a file that was just written."""
     try:
         skew = snapshot.store.status(path).modification_time - int(time.time() * 1000)
     except FileNotFoundInStoreError:
@@ -124,23 +134,6 @@ def _check_clock(snapshot: Snapshot, version: int) -> None:
         )
 
 
-def _delete(snapshot: Snapshot, files: pa.Table, done: _Progress) -> None:
-    """Delete the files, a group of batches after another; files that commits after the plan add are kept."""
-    added: list[pa.Array] = []
-    returned = References.of(added)
-    for start in range(0, files.num_rows, _BATCH * _GROUP):
-        group = files.slice(start, _BATCH * _GROUP)
-        newest = snapshot.update()
-        if newest.version > snapshot.version:
-            commits = commits_between(newest, snapshot.version + 1, newest.version)
-            added += named_paths(newest, commits, "add")
-            returned = References.of(added)
-            snapshot = newest
-        kept = returned.hold(group["path"].combine_chunks())
-        done.kept += int(kept.sum())
-        _delete_group(snapshot, group.filter(pa.array(~kept)), done)
-
-
 def _remove_directories(snapshot: Snapshot, files: pa.Table) -> int:
     """Remove the directories that the deletion left empty; stores of objects have none."""
     if not isinstance(snapshot.store, LocalStore):
@@ -149,36 +142,7 @@ def _remove_directories(snapshot: Snapshot, files: pa.Table) -> int:
     return remove_empty_directories(snapshot.location, parents.to_pylist())
 
 
-def _delete_group(snapshot: Snapshot, group: pa.Table, done: _Progress) -> None:
-    def delete(batch: pa.Table) -> tuple[pa.Table, list[StorageError]]:
-        paths = [join(snapshot.location, path) for path in batch["path"].to_pylist()]
-        try:
-            snapshot.store.delete(paths)
-        except StorageError:
-            return _one_by_one(snapshot, batch, paths)
-        return batch, []
-
-    at_once = 1 if isinstance(snapshot.store, LocalStore) else _AT_ONCE
-    batches = [group.slice(start, _BATCH) for start in range(0, group.num_rows, _BATCH)]
-    for deleted, failures in map_requests(delete, batches, at_once):
-        done.files += deleted.num_rows
-        done.size += pc.sum(deleted["size"]).as_py() or 0
-        done.failures += failures
-
-
-def _one_by_one(snapshot: Snapshot, batch: pa.Table, paths: list[str]) -> tuple[pa.Table, list[StorageError]]:
-    """Delete the files of a batch whose request failed; return those that are gone, and the failures."""
-    failures, gone = [], []
-    for path in paths:
-        try:
-            snapshot.store.delete([path])
-        except StorageError as error:
-            failures.append(error)
-        gone.append(not failures or failures[-1].path != path)
-    return batch.filter(pa.array(gone, pa.bool_())), failures
-
-
-def _incomplete(snapshot: Snapshot, done: _Progress) -> StorageError:
+def _incomplete(snapshot: Snapshot, done: Deleted) -> StorageError:
     first = done.failures[0]
     return StorageError(
         f"{len(done.failures)} files of '{snapshot.location}' could not be deleted, {done.files} were. The first: "

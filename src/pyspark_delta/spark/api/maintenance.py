@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pyspark_delta.maintenance.restore import RestorePlan, plan_restore
 from pyspark_delta.maintenance.undo import version_before_last_change
-from pyspark_delta.maintenance.vacuum import VacuumPlan, VacuumRequest, plan_vacuum
+from pyspark_delta.maintenance.vacuum import RunOptions, VacuumPlan, VacuumRequest, plan_vacuum
 from pyspark_delta.spark.conf.arguments import check_text
-from pyspark_delta.spark.conf.write_defaults import is_set
+from pyspark_delta.spark.conf.write_defaults import is_set, whole_number_setting
 from pyspark_delta.storage.paths import join, to_hadoop
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -95,7 +95,9 @@ class MaintainedDeltaTable:
         With `dryRun`, delete nothing and return a row for each file that would go: `path`, `size` in bytes, and `kind`.
         The other arguments and errors are those of `Table.vacuum`; `retentionHours` counts, unlike in delta-spark
         since 4.0. A time shorter than the table's needs the session setting
-        `spark.databricks.delta.retentionDurationCheck.enabled` at false.
+        `spark.databricks.delta.retentionDurationCheck.enabled` at false. The settings `vacuum.logging.enabled` and
+        `vacuum.parallelDelete.*` apply as in delta-spark, with other defaults: vacuums are logged on all stores, and
+        files are deleted in parallel.
         """
         plan = self._vacuum_plan(retentionHours, mode, inventory, keepVersions, protect)
         location = plan.snapshot.location
@@ -125,5 +127,14 @@ class MaintainedDeltaTable:
             protect=protect,
             protect_options=self._storage_options,
             enforce_retention_duration=is_set(self._spark, "retentionDurationCheck.enabled", default=True),
+            run=_run_options(self._spark),
         )
         return plan_vacuum(self._open(), request, engine_info=engine_info(f"PySpark/{self._spark.version}"))
+
+
+def _run_options(spark: SparkSession) -> RunOptions:
+    """Return how the session's settings let a vacuum delete files. Raises InvalidOptionError."""
+    at_once = whole_number_setting(spark, "vacuum.parallelDelete.parallelism")
+    parallel = is_set(spark, "vacuum.parallelDelete.enabled", default=True)
+    is_logged = is_set(spark, "vacuum.logging.enabled", default=True)
+    return RunOptions(is_logged=is_logged, deletes_at_once=at_once if parallel else 1)

@@ -22,10 +22,14 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
+from pyspark_delta.spark.api.checking import CheckedDeltaTable
 from pyspark_delta.spark.api.copying import CopyingDeltaTable
 from pyspark_delta.spark.api.describe import detail_frame, history_frame
+from pyspark_delta.spark.api.features import DeltaTableOfFeatures
+from pyspark_delta.spark.api.inspecting import InspectedDeltaTable
 from pyspark_delta.spark.api.maintenance import MaintainedDeltaTable
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.api.optimize_builder import RearrangedDeltaTable
 from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
 from pyspark_delta.spark.conf.arguments import check_protocol_version, check_text, check_values
 from pyspark_delta.spark.conf.sessions import session_time_zone
@@ -39,7 +43,6 @@ from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog, path_of_identifier
-from pyspark_delta.spark.session.unsupported import UnsupportedOperations
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.table import Table
@@ -51,7 +54,14 @@ _Values: TypeAlias = Mapping[str, Column | str]
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-class DeltaTable(MaintainedDeltaTable, CopyingDeltaTable, UnsupportedOperations):
+class DeltaTable(
+    MaintainedDeltaTable,
+    RearrangedDeltaTable,
+    CopyingDeltaTable,
+    CheckedDeltaTable,
+    InspectedDeltaTable,
+    DeltaTableOfFeatures,
+):
     """A Delta table at a path or in a catalog. Each method opens the latest version when it is called.
 
     >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP

@@ -100,3 +100,16 @@ def boolean_setting(spark: SparkSession, name: str) -> bool | None:
     if value.strip().lower() not in ("true", "false"):
         raise InvalidOptionError(f"The session setting {_DELTA}{name} is true or false, found '{value}'.")
     return value.strip().lower() == "true"
+
+
+def whole_number_setting(spark: SparkSession, name: str) -> int | None:
+    """Return the setting `spark.databricks.delta.NAME`, a number from 1 on; None if the session does not set it.
+
+    Raises InvalidOptionError for any other value.
+    """
+    value = spark.conf.get(_DELTA + name, None)
+    if value is None:
+        return None
+    if not value.strip().isdecimal() or not int(value):
+        raise InvalidOptionError(f"The session setting {_DELTA}{name} is a number from 1 on, found '{value}'.")
+    return int(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -23,17 +22,14 @@ _BY_NAME = {
     "read": "spark.table(name)",
     "append": 'df.write.mode("append").saveAsTable(name)',
 }
-_REWRITE = "read the table, and write it with mode('overwrite') and option('dataChange', False)"
 _INSTEAD = {
     "VACUUM": "Use {open}.vacuum(retentionHours).",
-    "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) before the write sets the number of files.",
-    "REORG": f"To rewrite the files, {_REWRITE}.",
+    "OPTIMIZE": "Use {open}.optimize().executeCompaction().",
+    "REORG": "Use {open}.reorg().purge().",
     "RESTORE": "Use {open}.restoreToVersion(version) or {open}.restoreToTimestamp(timestamp).",
     "CLONE": "Use {open}.clone(target).",
     "CONVERT TO DELTA": "Use DeltaTable.convertToDelta(spark, 'parquet.`/path`').",
     "GENERATE": "Use {open}.generate('symlink_format_manifest').",
-    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); its name stays "
-    "in the protocol.",
     "DESCRIBE HISTORY": "Use {open}.history().",
     "DESCRIBE DETAIL": "Use {open}.detail().",
     "DELETE": "Use {open}.delete(condition).",
@@ -73,18 +69,6 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
         sqlstate="0AKDC",
         operation=operation,
     )
-
-
-class UnsupportedOperations:
-    """The methods of delta-spark's DeltaTable that are not supported. Each raises InvalidOperationError."""
-
-    def optimize(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("OPTIMIZE", "DeltaTable.optimize")
-
-    def dropFeatureSupport(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise refusal("DROP FEATURE", "DeltaTable.dropFeatureSupport")
 
 
 @contextmanager

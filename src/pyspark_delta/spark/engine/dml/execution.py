@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
+from pyspark_delta.spark.engine.write.compaction import compact_commit
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.execution import execute
 from pyspark_delta.statements.plan import ChangePlan, plan_change
@@ -35,6 +36,8 @@ def run_statement(
     done = execute(current, statement, limit=left, transaction=transaction)
     if done is None or done.draft is not None:
         after_commit(spark)
+    if done is not None:
+        compact_commit(spark, current, done.version, done.configuration)
     return counts_frame(spark, (0,) * statement.counts if done is None else done.result)
 
 

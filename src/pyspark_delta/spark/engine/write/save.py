@@ -16,6 +16,7 @@ from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
@@ -28,6 +29,7 @@ from pyspark_delta.spark.conf.write_defaults import (
 )
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.engine.write.compaction import compact_commit
 from pyspark_delta.spark.engine.write.job import (
     rebalance,
     wants_optimized_write,
@@ -104,7 +106,15 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), FrameRows(frame))
     if committed is not None or request.mode != "ignore":
         after_commit(spark)
-    return None if committed is None else committed.version
+    if committed is None:
+        return None
+    options = request.options
+
+    def latest() -> Snapshot:
+        return latest_snapshot(request.location, options.files.storage_options, catalog_table=options.catalog_table)
+
+    compact_commit(spark, latest, committed.version, committed.configuration)
+    return committed.version
 
 
 def stage_change(

@@ -1,0 +1,244 @@
+"""Repairs of findings. Each leaves the rows of the table as they are, unless it is asked for by its name.
+
+Automatic repairs write derived files again, or correct what new writers must know: marks, ids, features. Named repairs
+take something from the table, such as the references to files that do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from pyspark_delta.display import counted, html_facts
+from pyspark_delta.errors import InvalidOptionError, MaintenanceNotAllowedError
+from pyspark_delta.maintenance.checking import catalogue as names
+from pyspark_delta.maintenance.checking.derived_repairs import (
+    delete_files,
+    rewrite_hint,
+    write_sound_checkpoint,
+    wrong_checkpoints,
+)
+from pyspark_delta.maintenance.checking.findings import CheckResult, Finding
+from pyspark_delta.maintenance.checking.run import CheckRequest, check_table
+from pyspark_delta.maintenance.checking.table_repairs import (
+    add_features,
+    advance_row_id_mark,
+    keep_existing_clustering,
+    raise_max_column_id,
+    remove_duplicates,
+    remove_files,
+    remove_missing,
+    sync_identity,
+    widen_statistics,
+)
+from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.snapshot import Snapshot
+
+WRONG_CHECKPOINTS = "wrong-checkpoints"
+
+AUTOMATIC = (
+    names.COMPACTION,
+    names.CHECKSUM,
+    names.CHECKPOINT,
+    names.HINT,
+    names.MAX_COLUMN_ID,
+    names.IDENTITY,
+    names.ROW_ID_MARK,
+    names.CLUSTERING,
+    names.BOUNDS,
+)
+"""Repairs that are made without being named, in their order."""
+
+NAMED = (names.FEATURES, WRONG_CHECKPOINTS, names.MISSING_FILES, names.CORRUPT_FILES, names.DUPLICATES)
+"""Repairs that must be named: they change the protocol, or remove something."""
+
+_TITLES: Mapping[str, str] = {
+    names.COMPACTION: "delete log compactions that differ from their commits",
+    names.CHECKSUM: "delete version checksums that differ from the log",
+    names.CHECKPOINT: "write a checkpoint of the newest version from the commits",
+    names.HINT: "write the hint of the last checkpoint again",
+    names.MAX_COLUMN_ID: "raise the largest column id",
+    names.IDENTITY: "advance the high-water marks of identity columns",
+    names.ROW_ID_MARK: "advance the high-water mark of row ids",
+    names.CLUSTERING: "declare only the clustering columns that the table has",
+    names.BOUNDS: "mark the bounds of statistics as wide",
+    names.FEATURES: "add features that are in use to the protocol",
+    WRONG_CHECKPOINTS: "delete checkpoints that differ from the commits",
+    names.MISSING_FILES: "remove files that do not exist from the table",
+    names.CORRUPT_FILES: "remove files that cannot be read from the table",
+    names.DUPLICATES: "remove one of two references to the same file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStep:
+    """One repair: its name, what it does, and the findings that it removes. Without `allowed` it is not made."""
+
+    name: str
+    title: str
+    findings: tuple[Finding, ...] = field(repr=False)
+    allowed: bool
+
+    @property
+    def is_automatic(self) -> bool:
+        """True if the repair need not be named."""
+        return self.name in AUTOMATIC
+
+
+@dataclass(frozen=True, repr=False)
+class RepairPlan:
+    """What repairing a table would do. `check` is the check whose findings are repaired."""
+
+    check: CheckResult
+    steps: tuple[RepairStep, ...]
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    catalog_table: CatalogTable | None = None
+    engine_info: str = ""
+
+    @property
+    def unrepaired(self) -> tuple[Finding, ...]:
+        """The findings that no allowed step removes, without those that are only worth knowing."""
+        repaired = {finding for step in self.steps if step.allowed for finding in step.findings}
+        bad = (*self.check.errors, *self.check.warnings)
+        return tuple(finding for finding in bad if finding not in repaired)
+
+    def facts(self) -> dict[str, object]:
+        """Return the plan as names and values."""
+        return {
+            "location": self.check.location,
+            "version": self.check.version,
+            "repairs": [step.name for step in self.steps if step.allowed],
+            "not_allowed": [step.name for step in self.steps if not step.allowed],
+            "findings": len(self.check.findings),
+            "unrepaired": len(self.unrepaired),
+        }
+
+    def execute(self) -> RepairResult:
+        """Make the allowed repairs, one after another, and return them with the version after the last.
+
+        A repair that commits fails with a CommitConflictError if a concurrent commit changes what it relies on; the
+        repairs before it stay made.
+        """
+        done = [step.name for step in self.steps if step.allowed and _REPAIRS[step.name](self, step)]
+        snapshot = self.snapshot() if done else None
+        return RepairResult(tuple(done), self.check.version if snapshot is None else snapshot.version, self.unrepaired)
+
+    def snapshot(self) -> Snapshot:
+        """Open the newest version. Raises the errors of `Snapshot.load`."""
+        return Snapshot.load(
+            self.check.location, storage_options=self.storage_options, catalog_table=self.catalog_table
+        )
+
+    def _repr_html_(self) -> str:
+        return html_facts("RepairPlan", self.facts())
+
+    def __repr__(self) -> str:
+        return f"RepairPlan({self.check.location!r}, {', '.join(step.name for step in self.steps) or 'nothing'})"
+
+    def __str__(self) -> str:
+        lines = [f"Repair '{self.check.location}', at version {self.check.version}:"]
+        for step in self.steps:
+            made = "" if step.allowed else f" (needs to be allowed: '{step.name}')"
+            lines.append(f"  {step.title}: {counted(len(step.findings), 'finding')}{made}")
+        if not self.steps:
+            lines.append("  nothing can be repaired")
+        lines += [f"  not repaired: {finding}" for finding in self.unrepaired[:10]]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class RepairResult:
+    """The repairs that were made, by their names, the version after them, and the findings that remain."""
+
+    repairs: tuple[str, ...]
+    version: int | None
+    unrepaired: tuple[Finding, ...] = ()
+
+    def _repr_html_(self) -> str:
+        return html_facts("RepairResult", {"repairs": ", ".join(self.repairs), "version": self.version})
+
+
+def plan_repair(
+    location: str,
+    *,
+    allow: Collection[str] = (),
+    request: CheckRequest | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    catalog_table: CatalogTable | None = None,
+    engine_info: str = "",
+) -> RepairPlan:
+    """Check a table, and return what repairing it would do. `allow` are repairs of `NAMED`.
+
+    Raises InvalidOptionError for a repair that does not exist, and the errors of `check_table`.
+    """
+    for name in allow:
+        if name not in (*NAMED, *AUTOMATIC):
+            raise InvalidOptionError(
+                f"'{name}' is not a repair; those that must be allowed are {', '.join(NAMED)}.", option="allow"
+            )
+    result = check_table(location, request, storage_options=storage_options, catalog_table=catalog_table)
+    found: dict[str, list[Finding]] = {}
+    for finding in result.findings:
+        if finding.repair in _TITLES:
+            found.setdefault(finding.repair, []).append(finding)
+    wrong = [finding for finding in found.get(names.CHECKPOINT, ()) if finding.id in ("K01", "K02", "K03", "K06")]
+    if wrong:
+        found[WRONG_CHECKPOINTS] = wrong
+    steps = tuple(
+        RepairStep(name, _TITLES[name], tuple(found[name]), name in AUTOMATIC or name in allow)
+        for name in (*AUTOMATIC, *NAMED)
+        if name in found
+    )
+    return RepairPlan(result, steps, dict(storage_options or {}), catalog_table, engine_info)
+
+
+def _files(step: RepairStep) -> list[str]:
+    return sorted({finding.file for finding in step.findings if finding.file is not None})
+
+
+def _delete(plan: RepairPlan, step: RepairStep) -> bool:
+    return delete_files(plan.check.location, _files(step), plan.storage_options)
+
+
+def _checkpoint(plan: RepairPlan, step: RepairStep) -> bool:
+    if plan.catalog_table is not None:
+        raise MaintenanceNotAllowedError(
+            f"The log of '{plan.check.location}' belongs to its catalog, so no checkpoint was written. Ask its owner."
+        )
+    return write_sound_checkpoint(plan.check.location, wrong_checkpoints(step.findings), plan.storage_options)
+
+
+def _hint(plan: RepairPlan, step: RepairStep) -> bool:
+    return rewrite_hint(plan.check.location, plan.storage_options)
+
+
+def _corrupt(plan: RepairPlan, step: RepairStep) -> bool:
+    return remove_files(plan.snapshot(), _files(step), plan.engine_info)
+
+
+_Repair = Callable[[RepairPlan, RepairStep], bool]
+
+
+def _committing(repair: Callable[[Snapshot, str], bool]) -> _Repair:
+    def run(plan: RepairPlan, step: RepairStep) -> bool:
+        return repair(plan.snapshot(), plan.engine_info)
+
+    return run
+
+
+_REPAIRS: Mapping[str, _Repair] = {
+    names.COMPACTION: _delete,
+    names.CHECKSUM: _delete,
+    names.CHECKPOINT: _checkpoint,
+    names.HINT: _hint,
+    names.MAX_COLUMN_ID: _committing(raise_max_column_id),
+    names.IDENTITY: _committing(sync_identity),
+    names.ROW_ID_MARK: _committing(advance_row_id_mark),
+    names.CLUSTERING: _committing(keep_existing_clustering),
+    names.BOUNDS: _committing(widen_statistics),
+    names.FEATURES: _committing(add_features),
+    WRONG_CHECKPOINTS: _delete,
+    names.MISSING_FILES: _committing(remove_missing),
+    names.CORRUPT_FILES: _corrupt,
+    names.DUPLICATES: _committing(remove_duplicates),
+}

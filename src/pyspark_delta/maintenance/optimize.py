@@ -1,0 +1,143 @@
+"""OPTIMIZE: combine small files, and rewrite files of which many rows are deleted.
+
+Rows keep their order, unless a layout is asked for or the table is clustered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark_delta.data.row_group_rules import LARGE, LargeRowGroups
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, InvalidPredicateError
+from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
+from pyspark_delta.maintenance.layout.cubes import CubeSizes
+from pyspark_delta.maintenance.layout.layouts import Cluster, Layout, Sort
+from pyspark_delta.maintenance.layout.plan import LayoutRequest, plan_layout
+from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
+from pyspark_delta.maintenance.rewriting.candidates import choose_files, compaction_rule
+from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
+from pyspark_delta.maintenance.rewriting.plan import (
+    Parameters,
+    RewritePlan,
+    check_rewritable,
+    predicate_text,
+    target_size_of,
+)
+from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads, rewrite_in_order
+from pyspark_delta.maintenance.rewriting.run import RunOptions
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.write_plan import FileOptions
+
+MAX_DELETED_SHARE = 0.05
+"""The share of deleted rows above which a file is rewritten."""
+
+_SMALL = 0.75  # of the target size: a file near the target rests
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizeRequest:
+    """What to optimize.
+
+    `where` selects partitions. `layout` orders rows, `zorder_by` clusters them by some columns; a clustered table is
+    clustered by its own columns, with `full` also where it was clustered by others before; `cubes` says how large its
+    cubes become. New files have about `target_size` bytes (a number, or text such as `256MB`), by default as the table
+    property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
+    they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
+    bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
+    says how files are written. Large row groups are copied without being decoded, unless `copying` is None.
+    """
+
+    where: str | None = None
+    layout: Layout | None = None
+    zorder_by: Sequence[str] = ()
+    full: bool = False
+    cubes: CubeSizes | None = None
+    target_size: int | str | None = None
+    min_size: int | str | None = None
+    max_deleted_share: float = MAX_DELETED_SHARE
+    budget: Budget = UNLIMITED
+    threads: int | None = None
+    memory: int | str = MEMORY
+    batch_size: int | str | None = None
+    time_zone: str = "UTC"
+    files: FileOptions = field(default_factory=FileOptions)
+    copying: LargeRowGroups | None = LARGE
+
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
+        if isinstance(self.zorder_by, str) or not all(isinstance(name, str) for name in self.zorder_by):
+            raise InvalidOptionError(
+                f"zorder_by is a list of names of columns, found {self.zorder_by!r}.", option="zorder_by"
+            )
+        if self.layout is not None and not isinstance(self.layout, Sort | Cluster):
+            raise InvalidOptionError(f"layout is a Sort or a Cluster, found {self.layout!r}.", option="layout")
+        if self.layout is not None and self.zorder_by:
+            raise InvalidOptionError("Give either layout or zorder_by, not both.", option="zorder_by")
+
+    def rewriting(self, snapshot: Snapshot) -> Rewriting:
+        """Return how the files of a snapshot are read and written."""
+        threads, memory = self.threads or default_threads(), size_of(self.memory, "memory")
+        return Rewriting(snapshot, self.time_zone, threads, memory=memory, files=self.files)
+
+    def options(self) -> RunOptions:
+        """Return how the run is done."""
+        batch_size = None if self.batch_size is None else size_of(self.batch_size, "batch_size")
+        writer = rewrite_in_order if self.copying is None else RowGroupCopying(self.copying)
+        return RunOptions(budget=self.budget, writer=writer, batch_size=batch_size)
+
+
+def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
+    """Return what an OPTIMIZE of a table would do, without writing anything.
+
+    Reads only the log. Raises InvalidPredicateError for a condition on other columns than those of the partitioning,
+    InvalidOperationError for a layout that the table cannot have (see `plan_layout`), MaintenanceNotAllowedError for a
+    table whose catalog does not allow it, and as `check_writable`.
+    """
+    check_rewritable(snapshot)
+    clustering = snapshot.clustering_columns()
+    if clustering and request.where is not None:
+        raise InvalidPredicateError(
+            f"The table is clustered by {', '.join(clustering)} and has no partitions to select by '{request.where}'. "
+            "Leave the condition out.",
+            error_class="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+            sqlstate="0A000",
+        )
+    if clustering and request.zorder_by:
+        raise InvalidOperationError(
+            f"The table is clustered by {', '.join(clustering)}, so Z-order has no use for it. Leave zorder_by out, or "
+            "set other clustering columns.",
+            error_class="DELTA_CLUSTERING_WITH_ZORDER_BY",
+        )
+    target = target_size_of(snapshot, request.target_size)
+    layout = Cluster(*request.zorder_by) if request.zorder_by else request.layout
+    if layout is not None or request.full or clustering:
+        wanted = LayoutRequest(
+            layout=layout, target_size=target, where=request.where, full=request.full, cubes=request.cubes
+        )
+        return plan_layout(snapshot, wanted, request.rewriting(snapshot), request.options())
+    min_size = int(target * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
+    rule = compaction_rule(min_size, request.max_deleted_share)
+    candidates = choose_files(
+        snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering), large=request.copying
+    )
+    bins = worthwhile(pack(candidates.files, target))
+    chosen = bins.within(request.budget.size)
+    text = predicate_text(request.where)
+    parameters: Parameters = {"predicate": text, "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+    return RewritePlan(
+        snapshot,
+        "OPTIMIZE",
+        parameters,
+        candidates,
+        chosen,
+        len(bins) - len(chosen),
+        request.rewriting(snapshot),
+        request.options(),
+    )
+
+
+def check_threads(threads: int | None) -> None:
+    """Check a number of threads. Raises InvalidOptionError."""
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise InvalidOptionError(f"threads is a whole number from 1 on, found {threads!r}.", option="threads")

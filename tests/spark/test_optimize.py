@@ -1,0 +1,115 @@
+"""`DeltaTable.optimize` and `reorg`, on classic sessions and Spark Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_delta import Budget, DeltaTable
+from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
+
+SETTING = "spark.databricks.delta.optimize."
+
+
+@contextmanager
+def settings(session: SparkSession, **values: object) -> Iterator[None]:
+    for name, value in values.items():
+        session.conf.set(SETTING + name, str(value))
+    try:
+        yield
+    finally:
+        for name in values:
+            session.conf.unset(SETTING + name)
+
+
+def rows(table: DeltaTable) -> list[tuple[int, int]]:
+    return sorted((row.id, row.p) for row in table.toDF().collect())
+
+
+class Optimize:
+    """The tests; a session of each kind runs them all."""
+
+    @pytest.fixture
+    def table(self, session: SparkSession, tmp_path: Path) -> DeltaTable:
+        path = str(tmp_path / "t")
+        for start in (0, 10, 20):
+            frame = session.range(start, start + 10, 1, 1).selectExpr("id", "cast(id % 2 as int) as p")
+            frame.write.format("delta").mode("append").partitionBy("p").option(
+                "delta.enableDeletionVectors", "true"
+            ).save(path)
+        return DeltaTable.forPath(session, path)
+
+    def test_files_are_combined_and_purged(self, session: SparkSession, table: DeltaTable) -> None:
+        expected = rows(table)
+        (row,) = table.optimize().where("p = 0").executeCompaction().collect()
+        assert row.path.startswith("file:/")
+        metrics = row.metrics
+        assert (metrics.numFilesAdded, metrics.numFilesRemoved, metrics.partitionsOptimized) == (1, 3, 1)
+        assert (metrics.filesAdded.totalFiles, metrics.filesRemoved.totalFiles) == (1, 3)
+        assert metrics.filesAdded.min == metrics.filesAdded.max == metrics.filesAdded.avg > 0
+        assert (metrics.zOrderStats, metrics.clusteringStats, metrics.totalConsideredFiles) == (None, None, 3)
+        assert rows(table) == expected
+        history = table.history(1).collect()[0]
+        assert (history.operation, "PySpark/" in history.engineInfo) == ("OPTIMIZE", True)
+        with settings(session, minFileSize=1):
+            assert table.optimize().plan().is_nothing
+        with settings(session, batchSize=1, maxThreads=1, maxFileSize=1000, minFileSize=2000):
+            plan = table.optimize().plan()
+            assert (plan.bins.target_size, plan.rewriting.threads) == (1000, 1)
+        assert table.optimize().withTargetSize("1GB").withBudget(Budget(bytes=10)).plan().bins_left == 1
+        with settings(session, maxThreads="many"), pytest.raises(InvalidOptionError, match="maxThreads"):
+            table.optimize().plan()
+        with pytest.raises(InvalidPredicateError) as caught:
+            table.optimize().where("id = 1").executeCompaction()
+        assert caught.value.error_class == "DELTA_NON_PARTITION_COLUMN_REFERENCE"
+        table.delete("id < 4")
+        table.optimize().where("p >= 0").where("p = 1").executeCompaction()
+        purged = table.reorg().purge().collect()[0].metrics
+        assert purged.deletionVectorStats.numDeletionVectorRowsRemoved > 0
+        assert rows(table) == [row for row in expected if row[0] >= 4]
+        assert table.reorg().plan().is_nothing
+
+    def test_spark_rewrites_what_is_too_large_for_this_process(
+        self, session: SparkSession, table: DeltaTable, tmp_path: Path
+    ) -> None:
+        expected = rows(table)
+        session.conf.set("spark.pyspark_delta.costModel", '{"driver_local_bytes": 0}')
+        try:
+            assert table.optimize().plan().facts()["engine"] == "Arrow in tasks"
+            (row,) = table.optimize().executeCompaction().collect()
+        finally:
+            session.conf.unset("spark.pyspark_delta.costModel")
+        assert (row.metrics.numFilesAdded, row.metrics.numFilesRemoved) == (2, 6)
+        assert rows(table) == expected
+
+    def test_a_commit_is_compacted_if_the_session_says_so(self, session: SparkSession, table: DeltaTable) -> None:
+        expected = rows(table)
+        session.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
+        session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "4")
+        try:
+            table.delete("id = 0")  # the vector is on a file that was there
+            frame = session.range(100, 101).selectExpr("id", "1 as p")
+            frame.write.format("delta").mode("append").save(table.detail().collect()[0].location)
+        finally:
+            session.conf.unset("spark.databricks.delta.autoCompact.enabled")
+            session.conf.unset("spark.databricks.delta.autoCompact.minNumFiles")
+        commit = table.history(1).collect()[0]
+        assert (commit.operation, commit.operationParameters["auto"]) == ("OPTIMIZE", "true")
+        assert commit.operationMetrics["numRemovedFiles"] == "4"
+        assert rows(table) == sorted([*(row for row in expected if row[0]), (100, 1)])
+
+
+class TestClassic(Optimize):
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+
+class TestConnect(Optimize):
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect
