@@ -32,6 +32,8 @@ from pyspark_delta.storage.counting import CountingStore, Counts
 from pyspark_delta.table import Table
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, crash
 
+pytestmark = pytest.mark.findings("F09")  # files of shallow clones are outside of the table
+
 VECTORS = {"delta.enableDeletionVectors": "true"}
 ROW_IDS = {"delta.enableRowTracking": "true"}
 COLUMNS = tuple(field.name for field in FILE_FIELDS)
@@ -175,6 +177,7 @@ def test_a_plan_changes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "clone").exists()
 
 
+@pytest.mark.findings("D01", "F01")  # in the end, the clone is not protected
 def test_a_vacuum_of_the_source_keeps_what_protected_clones_use(tmp_path: Path) -> None:
     source = make(tmp_path / "t", **VECTORS)
     source.delete("id % 5 = 1")
@@ -340,6 +343,7 @@ def test_only_missing_files_are_copied(tmp_path: Path) -> None:
     assert content(Table.open(tmp_path / "deep")) == content(source)
 
 
+@pytest.mark.findings("F01")  # a file of the source is deleted
 def test_files_that_are_no_copies_are_refused_and_sizes_are_checked(tmp_path: Path) -> None:
     source = make(tmp_path / "t")
     first = source.clone(tmp_path / "deep", shallow=False, plan=True).copies.to_pylist()[0]
