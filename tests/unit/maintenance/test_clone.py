@@ -93,7 +93,7 @@ def test_statistics_are_kept_and_row_ids_are_those_of_the_kind(tmp_path: Path) -
     source.clone(deep, shallow=False)
     found = stat(Table.open(shallow))
     assert {name: file[0] for name, file in found.items()} == {name: file[0] for name, file in before.items()}
-    assert sorted(file[1] for file in found.values()) == [0, 1, 11] or sum(f[1] is None for f in found.values()) == 0
+    assert len({file[1] for file in found.values()} - {None}) == 3
     assert {file[2] for file in found.values()} == {0}
     kept = stat(Table.open(deep))
     assert {name: file[:2] for name, file in kept.items()} == {name: file[:2] for name, file in before.items()}

@@ -75,6 +75,12 @@ def test_files_have_equal_sizes_with_heavy_hitters_and_overlap_less_than_before(
         assert after[kind.index("uniform")] <= 2.2 * FILES ** ((len(kind) - 1) / len(kind))
 
 
+def test_two_values_that_two_files_cannot_share_evenly_are_divided_by_chance() -> None:
+    columns = [COLUMNS["two"]]  # 30 % of the rows have one value
+    sizes = np.bincount(tree_of(sample(columns), 2).leaves(columns), minlength=2)
+    assert sizes.max() <= 1.3 * sizes.mean()
+
+
 def test_a_tree_is_small_and_the_same_in_another_process() -> None:
     columns = [COLUMNS["uniform"], COLUMNS["text"]]
     tree = tree_of(sample(columns), FILES)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pyspark_delta.display import counted, html_facts
 from pyspark_delta.errors import InvalidOptionError, MaintenanceNotAllowedError
+from pyspark_delta.log.names import ClassicCheckpointName
 from pyspark_delta.maintenance.checking import catalogue as names
 from pyspark_delta.maintenance.checking.derived_repairs import (
     delete_files,
@@ -33,6 +34,7 @@ from pyspark_delta.maintenance.checking.table_repairs import (
 )
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.paths import file_name
 
 WRONG_CHECKPOINTS = "wrong-checkpoints"
 
@@ -200,6 +202,13 @@ def _delete(plan: RepairPlan, step: RepairStep) -> bool:
     return delete_files(plan.check.location, _files(step), plan.storage_options)
 
 
+def _wrong_checkpoints(plan: RepairPlan, step: RepairStep) -> bool:
+    """Delete checkpoints, but not the one that the repair before has written in the place of a wrong one."""
+    written = None if plan.check.version is None else str(ClassicCheckpointName(plan.check.version))
+    files = [file for file in _files(step) if file_name(file) != written]
+    return delete_files(plan.check.location, files, plan.storage_options)
+
+
 def _checkpoint(plan: RepairPlan, step: RepairStep) -> bool:
     if plan.catalog_table is not None:
         raise MaintenanceNotAllowedError(
@@ -237,7 +246,7 @@ _REPAIRS: Mapping[str, _Repair] = {
     names.CLUSTERING: _committing(keep_existing_clustering),
     names.BOUNDS: _committing(widen_statistics),
     names.FEATURES: _committing(add_features),
-    WRONG_CHECKPOINTS: _delete,
+    WRONG_CHECKPOINTS: _wrong_checkpoints,
     names.MISSING_FILES: _committing(remove_missing),
     names.CORRUPT_FILES: _corrupt,
     names.DUPLICATES: _committing(remove_duplicates),

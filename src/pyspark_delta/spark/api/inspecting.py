@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.inspection import TableDiff
+from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.table import Table
 from pyspark_delta.table.inspecting import MetadataName
 
@@ -38,7 +39,9 @@ class InspectedDeltaTable:
         """
         if version is not None and timestamp is not None:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
-        return self._spark.createDataFrame(Table(self._open(version, timestamp)).inspect(name).to_arrow())
+        found = Table(self._open(version, timestamp)).inspect(name)
+        rows, schema = found.to_arrow(), to_spark(found.schema)
+        return self._spark.createDataFrame(rows, schema) if rows.num_rows else empty_frame(self._spark, schema)
 
     def diff(self, version: int, other: int | None = None) -> TableDiff:
         """Return the differences from a version to `other`, by default to the latest version; see `Table.diff`."""

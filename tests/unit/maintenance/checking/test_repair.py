@@ -92,6 +92,18 @@ def test_a_checkpoint_is_written_from_the_commits(tmp_path: Path, damage: Make) 
     assert rows(path).equals(expected)
 
 
+def test_a_wrong_checkpoint_of_the_newest_version_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.checkpointed(path)
+    expected = rows(path)
+    Table.open(path).checkpoint()
+    made.checkpoint(path, 12, lambda found: [row for row in found if row["add"] is None])
+    assert planned(path, "wrong-checkpoints").execute().repairs == ("checkpoint",)
+    assert log(path, 12, "checkpoint.parquet").exists()
+    assert check_table(str(path)).findings == ()
+    assert rows(path).equals(expected)
+
+
 def test_missing_files_are_removed_if_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made.plain(path)
