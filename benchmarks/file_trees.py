@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,17 @@ def prepare(location: str, garbage: int = 0) -> Path:
         names = (f"{folders[i % len(folders)].name}/part-orphan-{i:08d}.snappy.parquet" for i in range(garbage))
         _touch(table, names)
     return table
+
+
+def warm_up() -> None:
+    """Maintain a small table, so that what is timed does not import modules."""
+    from pyspark_delta.table import Table
+
+    with tempfile.TemporaryDirectory() as folder:
+        table = Table.write(f"{folder}/t", {"id": [1]})
+        table.overwrite({"id": [2]})
+        table.restore(0)
+        table.vacuum(0, enforce_retention_duration=False)
 
 
 def data_files(table: Path) -> int:

@@ -46,8 +46,10 @@ def workload(scale: Scale) -> Workload:
 
 
 def arrow(location: str, mode: Any, garbage: int) -> Prepared:
+    from benchmarks.file_trees import warm_up
     from pyspark_delta import Table
 
+    warm_up()
     table = _table(location, garbage)
     return Prepared(
         lambda: Table.open(table).vacuum(0, mode=mode, enforce_retention_duration=False), lambda _: _left(table)

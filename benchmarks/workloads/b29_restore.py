@@ -38,8 +38,10 @@ def workload(scale: Scale) -> Workload:
 
 
 def arrow(location: str) -> Prepared:
+    from benchmarks.file_trees import warm_up
     from pyspark_delta import Table
 
+    warm_up()
     return _prepared(location, lambda path: Table.open(path).restore(FIRST_VERSION))
 
 
