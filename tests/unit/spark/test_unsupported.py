@@ -10,7 +10,6 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.api.table import DeltaTable
 
 CALLS = {
-    "optimize": (),
     "clone": ("/copy", True),
     "cloneAtVersion": (1, "/copy", True),
     "cloneAtTimestamp": ("2026-01-01", "/copy", True),
