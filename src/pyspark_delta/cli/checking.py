@@ -107,7 +107,7 @@ def repair(
 
 @reporting
 def health(path: PathArgument, option: StorageOption = None, as_json: JsonOption = False) -> None:
-    """Show figures about files, skipping, deleted rows, log and retention.
+    """Show what makes reading a table slow.
 
     What needs to be done is said with each topic. Only the log is read.
     """

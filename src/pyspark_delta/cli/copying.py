@@ -37,7 +37,7 @@ def clone(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a table with the rows of a version, by reference or as copies.
+    """Create a table with the rows of another one.
 
     An interrupted deep clone is continued by the same command.
     """
@@ -116,7 +116,7 @@ def generate(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write symlink manifests, which list the data files of each partition.
+    """Write manifests that list the data files.
 
     Engines that do not read the log of a table need them.
     """

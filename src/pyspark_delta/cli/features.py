@@ -27,7 +27,7 @@ def drop_feature(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop a table feature, so that clients without it can use the table.
+    """Drop a table feature from the protocol.
 
     Rows stay as they are. An interrupted run is continued by the next one.
     """

@@ -54,7 +54,7 @@ def show(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a metadata table: what the log or the footers of data files say.
+    """Show a metadata table, such as files or partitions.
 
     The output is as that of cat. Sizes are bytes.
     """
@@ -86,7 +86,7 @@ def diff(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what differs between two versions: files, rows, and what they declare.
+    """Show what differs between two versions of a table.
 
     With --json, sizes are numbers of bytes, and unknown numbers of rows are null.
     """

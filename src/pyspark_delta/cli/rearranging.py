@@ -66,7 +66,7 @@ def optimize(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Combine small files, and rewrite files of which many rows are deleted.
+    """Combine small files, and remove deleted rows.
 
     Rows do not change, and concurrent writers do not conflict. A clustered table is clustered.
     """
