@@ -160,7 +160,7 @@ def test_c022_c045_c046_c183_c210_the_whole_state_and_nothing_else(tmp_path: Pat
     assert {"commitInfo", "cdc"}.isdisjoint(pq.read_schema(path).names)
 
 
-def test_c022_tombstones_stay_as_long_as_the_table_says(tmp_path: Path) -> None:
+def test_c022_c158_tombstones_stay_as_long_as_the_table_says(tmp_path: Path) -> None:
     path = classic(tmp_path, deletedFileRetentionDuration="interval 9 days")
     assert sorted(row["path"] for row in content(path, "remove")) == ["gone.parquet", "long ago.parquet"]
 

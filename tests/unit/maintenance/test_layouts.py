@@ -120,7 +120,7 @@ def test_each_partition_is_laid_out_by_itself(tmp_path: Path) -> None:
     assert table.history(1)[0]["operationParameters"]["predicate"] == '["p = 1"]'
 
 
-def test_a_clustered_table_is_clustered_piece_by_piece(tmp_path: Path) -> None:
+def test_c354_a_clustered_table_is_clustered_piece_by_piece(tmp_path: Path) -> None:
     table = make(tmp_path, cluster_by=("id", "at"))
     before = content(table)
     result = table.optimize(**SMALL)

@@ -78,7 +78,7 @@ def age(path: Path, days: float = 30) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- which files
-def test_c016_removed_files_stay_as_long_as_the_retention(tmp_path: Path) -> None:
+def test_c016_c159_removed_files_stay_as_long_as_the_retention(tmp_path: Path) -> None:
     table = make(tmp_path)
     (removed,) = files(tmp_path)
     table.overwrite({"id": [1], "p": ["b"]})
