@@ -35,6 +35,7 @@ from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.bins import worthwhile
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
 from pyspark_delta.scan.planner import has_row_tracking, plan_scan
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.transaction import Transaction
 
@@ -334,10 +335,10 @@ def test_c478_a_catalog_must_allow_the_rearrangement(tmp_path: Path) -> None:
     assert (result.metrics["numRemovedFiles"], warehouse.ids()) == (3, [0, 1, 2])
 
 
-def test_a_clustered_table_keeps_its_cubes_apart(tmp_path: Path) -> None:
-    table = Table.create(tmp_path, "id BIGINT", cluster_by=["id"])
+def test_a_purge_of_a_clustered_table_keeps_its_cubes_apart(tmp_path: Path) -> None:
+    table = Table.create(tmp_path, "id BIGINT", cluster_by=["id"], properties=VECTORS)
     for number in range(6):
-        table.append({"id": [number]})
+        table.append({"id": [number, number + 10]})
     for version in (1, 2, 3, 4):
         path = tmp_path / "_delta_log" / f"{version:020}.json"
         cube = {"ZCUBE_ID": "one" if version < 3 else "two", "ZCUBE_ZORDER_BY": '["id"]'}
@@ -349,7 +350,9 @@ def test_a_clustered_table_keeps_its_cubes_apart(tmp_path: Path) -> None:
     with pytest.raises(InvalidPredicateError) as caught:
         table.optimize("id = 1")
     assert caught.value.error_class == "DELTA_CLUSTERING_WITH_PARTITION_PREDICATE"
-    table.optimize()
+    clear_cache(str(tmp_path))
+    table.delete("id >= 10")
+    table.purge()
     files = table.snapshot.files(("tags", "clustering_provider")).to_pylist()
     assert sorted((repr(dict(file["tags"] or {}).get("ZCUBE_ID")), file["clustering_provider"]) for file in files) == [
         ("'one'", "liquid"),
