@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from tests.unit.data.test_row_group_copy import COLUMNS, make, rows
+from tests.rows_of_all_types import COLUMNS, make, rows
 
 from pyspark_delta.data.row_group_rules import LargeRowGroups
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import random
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake
 from tests.lengths import length
+from tests.rows_of_all_types import make, rows
 
 from pyspark_delta.data.row_group_copy import AssembledFile, CopySource, read_footer
 from pyspark_delta.data.row_group_rules import CopyRules, LargeRowGroups, copy_rules
@@ -30,46 +29,9 @@ from pyspark_delta.parquet import pages
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
-COLUMNS = (
-    "id BIGINT NOT NULL, s STRING, d DOUBLE, f FLOAT, l ARRAY<STRUCT<a: INT, b: STRING>>, "
-    "m MAP<STRING, DECIMAL(20,2)>, "
-    "t TIMESTAMP, n TIMESTAMP_NTZ, b BINARY, day DATE, x DECIMAL(5,1), y DECIMAL(30,3), flag BOOLEAN, small SMALLINT"
-)
-
-
-def rows(start: int, number: int) -> list[dict[str, Any]]:
-    """Rows of all types, with nulls, NaN and empty lists."""
-    day = datetime.date(1960, 1, 1)
-    return [
-        {
-            "id": i,
-            "s": None if i % 5 == 0 else f"name {i % 11}" * (i % 4),
-            "d": float("nan") if i % 7 == 0 else i / 3,
-            "f": None if i % 6 == 0 else float(i),
-            "l": None if i % 9 == 0 else [{"a": j, "b": None if j else f"{i}"} for j in range(i % 3)],
-            "m": {"k": Decimal(i), "": None} if i % 2 else {},
-            "t": datetime.datetime(1990, 1, 1, 1, 2, 3, i, datetime.UTC),
-            "n": datetime.datetime(2300, 1, 1, 1, 2, 3, i),
-            "b": bytes([i % 256, 0]),
-            "day": day + datetime.timedelta(i),
-            "x": Decimal(i % 1000) / 10,
-            "y": Decimal(-i) / 1000,
-            "flag": i % 3 == 0,
-            "small": i % 30_000,
-        }
-        for i in range(start, start + number)
-    ]
-
 
 def rules_of(context: WriteContext, rows: int = 1, **asked: Any) -> CopyRules:
     return copy_rules(context, large=LargeRowGroups(1 << 60, rows), **asked)
-
-
-def make(path: Path, *parts: list[dict[str, Any]], columns: str = COLUMNS, **properties: str) -> Table:
-    table = Table.create(path, columns, properties=properties)
-    for part in parts:
-        table.append(part)
-    return table.refresh()
 
 
 def context_of(table: Table) -> WriteContext:

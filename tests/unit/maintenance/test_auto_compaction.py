@@ -59,6 +59,7 @@ def test_only_partitions_of_the_commit_and_small_files_count(tmp_path: Path) -> 
     assert plan_auto_compaction(table.snapshot, table.version, small) is None
 
 
+@pytest.mark.findings("F02")  # files are damaged
 def test_an_error_is_a_warning(tmp_path: Path) -> None:
     table = make(tmp_path, 48, **{PROPERTY: "true"})
     table.append({"id": [48], "p": ["a"]})

@@ -124,7 +124,7 @@ def test_large_files_rest_and_targets_hold(tmp_path: Path) -> None:
     plan = table.optimize(target_size=9 * size // 2, plan=True)
     assert (len(plan.bins), plan.files_removed, plan.files_added) == (2, 8, 2)
     table.optimize(target_size=9 * size // 2)
-    assert ids(table) == list(range(80_000))
+    assert sorted(ids(table)) == list(range(80_000))
     assert number_of_files(table) == 2
 
 
@@ -160,6 +160,7 @@ def test_a_file_of_two_thirds_of_a_bin_is_not_rewritten_for_a_small_one(tmp_path
     assert not len(worthwhile(replace(plan.bins, sizes=plan.bins.sizes + (20 << 20))))
 
 
+@pytest.mark.findings("S04")  # the hand-written commit keeps tight bounds
 def test_files_without_rows_leave_by_the_log_alone(tmp_path: Path) -> None:
     """delta-spark's DELETE removes such files; other writers leave them, with a vector of all rows."""
     table = make(tmp_path, files=2, **VECTORS)
@@ -293,6 +294,7 @@ def test_an_error_and_a_cancellation_leave_no_file(tmp_path: Path) -> None:
     assert seen[-1] == ("Rewrite files", 8, 8)
 
 
+@pytest.mark.findings("F02")  # a file is damaged
 def test_a_damaged_file_does_not_undo_the_other_bins(tmp_path: Path) -> None:
     table = Table.create(tmp_path, "id BIGINT, p INT", partition_by=["p"])
     for number in range(2):
@@ -313,6 +315,7 @@ def test_c377_an_append_only_table_is_rearranged(tmp_path: Path) -> None:
     assert (number_of_files(table), ids(table)) == (1, list(range(12)))
 
 
+@pytest.mark.findings("P12")  # the protocol is replaced by hand
 def test_a_table_of_the_future_is_refused(tmp_path: Path) -> None:
     table = make(tmp_path)
     features = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["ofTheFuture"]}
@@ -363,6 +366,7 @@ def test_a_purge_of_a_clustered_table_keeps_its_cubes_apart(tmp_path: Path) -> N
 
 
 # ----------------------------------------------------------------------------------------------------- plans
+@pytest.mark.findings("F01")  # the log names files that do not exist
 def test_a_plan_of_many_files_has_no_object_for_each(tmp_path: Path) -> None:
     """A hundred thousand files are planned from columns, in a second or two."""
     table = Table.create(tmp_path, "id BIGINT, p INT", partition_by=["p"])
@@ -408,6 +412,7 @@ class PickledTasks:
         return found
 
 
+@pytest.mark.findings("F02")  # files are damaged
 def test_tasks_write_the_same_files_as_threads(tmp_path: Path) -> None:
     properties = {"delta.enableRowTracking": "true", **VECTORS}
     table = Table.create(tmp_path / "a", "id BIGINT, p INT", partition_by=["p"], properties=properties)

@@ -19,6 +19,7 @@ from pyspark_delta.maintenance.checking.state import Change, TableState
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import DELETED_FILE_RETENTION, LOG_RETENTION
+from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DataType, DecimalType
 from pyspark_delta.storage.paths import file_name
 
 _MOST_DECREASES = 3
@@ -254,15 +255,29 @@ def _check_rearranged(contents: Contents, state: TableState, change: Change, fin
             version=contents.version,
             file=contents.path,
         )
-    elif not state.has_other_partitioning and _by_partition(before, numbers[0]) != _by_partition(
-        change.added, numbers[1]
-    ):
+    elif _has_one_spelling(state) and _by_partition(before, numbers[0]) != _by_partition(change.added, numbers[1]):
         findings.add(
             "L12",
             "The commit claims to change no rows, but it moves rows between partitions.",
             version=contents.version,
             file=contents.path,
         )
+
+
+def _has_one_spelling(state: TableState) -> bool:
+    """True if equal partition values have equal texts: OPTIMIZE may spell a time or a fraction in another way."""
+    before = state.configuration
+    if before is None or state.has_other_partitioning:
+        return False
+    try:
+        columns = [before.schema.find(name) for name in before.partition_columns]
+    except DeltaError:
+        return False
+    return all(column is not None and _is_spelled_once(column.type) for column in columns)
+
+
+def _is_spelled_once(data_type: DataType) -> bool:
+    return not isinstance(data_type, DecimalType) and data_type not in (FLOAT, DOUBLE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 def _rows(files: Array) -> Array:
