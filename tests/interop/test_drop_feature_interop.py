@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable as PeerTable
 from tests.interop.conftest import DeltaSparkServer
+from tests.lengths import FULL
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.snapshot.cache import clear_cache
@@ -26,6 +27,7 @@ TABLES = {  # the feature, and the properties of a table that uses it
     "inCommitTimestamp": "'delta.enableInCommitTimestamps' = 'true'",
     "vacuumProtocolCheck": "'delta.feature.vacuumProtocolCheck' = 'supported'",
 }
+WITH_REWRITING = ("deletionVectors", "columnMapping", "rowTracking")
 OTHER = {  # engines that refuse the feature, of those that are installed
     "columnMapping": "polars",
     "typeWidening": "deltalake",
@@ -69,7 +71,7 @@ def values(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
-@pytest.mark.parametrize("feature", TABLES)
+@pytest.mark.parametrize("feature", TABLES if FULL else WITH_REWRITING)
 def test_both_drop_a_feature_in_the_same_way(
     delta_spark_server: DeltaSparkServer, tmp_path: Path, feature: str
 ) -> None:
