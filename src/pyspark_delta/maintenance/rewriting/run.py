@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 
 from pyspark_delta import progress
 from pyspark_delta.engines.tasks import TaskRunner
@@ -129,15 +129,13 @@ class _Work:
             except BaseException:
                 self._stop.set()
                 raise
-        if self._waiting:
-            self._commit()
+        self._commit()
         return self._done
 
     def commit_finished(self) -> None:
         """Stop the threads, and commit what is rewritten."""
         self._collect()
-        if self._waiting:
-            self._commit()
+        self._commit()
 
     def abandon(self) -> None:
         """Stop the threads, and delete what was not committed."""
@@ -184,19 +182,36 @@ class _Work:
     def _is_due(self) -> bool:
         """True if the bins that wait are enough for a commit."""
         options = self._run.options
-        if not self._waiting:
+        if not self._waiting or self._is_last_commit():
             return False
-        if options.budget.commits is not None and len(self._done) + 1 >= options.budget.commits:
-            return False
-        size = sum(int(self._run.bins.read[one.source.number]) for one in self._waiting if one.source.number >= 0)
+        size = sum(map(self._size, self._waiting))
         if options.batch_size is not None:
             return size >= options.batch_size
         if self._total < _ONE_COMMIT:
             return False
         return size >= self._total * _SHARE or time.monotonic() - self._waiting_since >= _SECONDS
 
+    def _is_last_commit(self) -> bool:
+        limit = self._run.options.budget.commits
+        return limit is not None and len(self._done) + 1 >= limit
+
+    def _size(self, one: RewrittenBin) -> int:
+        return int(self._run.bins.read[one.source.number]) if one.source.number >= 0 else 0
+
     def _commit(self) -> None:
-        bins, self._waiting = self._waiting, []
+        """Commit the bins that wait; those that were finished together in as many commits as their bytes need."""
         with progress.quietly():
-            self._done.append(commit_bins(self._run.base, bins, self._run.words))
+            while self._waiting:
+                count = self._next_batch()
+                bins, self._waiting = self._waiting[:count], self._waiting[count:]
+                self._done.append(commit_bins(self._run.base, bins, self._run.words))
         self._waiting_since = time.monotonic()
+
+    def _next_batch(self) -> int:
+        """Return how many of the bins that wait are in the next commit."""
+        limit = self._run.options.batch_size
+        if limit is not None and not self._is_last_commit():
+            for count, size in enumerate(accumulate(map(self._size, self._waiting)), 1):
+                if size >= limit:
+                    return count
+        return len(self._waiting)
