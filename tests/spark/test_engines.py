@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StringType, StructField, StructType
 from tests.costs import ENGINES, SetCost, engine_of
+from tests.lengths import FULL
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
@@ -191,7 +192,7 @@ def new_york(delta_spark: SparkSession) -> SparkSession:
     return session
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS if FULL else ["all at once"])
 def test_c341_rows_of_all_types_change_as_by_spark(
     new_york: SparkSession, tmp_path: Path, cost: SetCost, kind: str
 ) -> None:
@@ -415,7 +416,7 @@ MERGES: dict[str, tuple[str, Callable[[DeltaMergeBuilder], DeltaMergeBuilder], s
 OF_ALL_ROWS = ("rows of the table alone", "a condition that is no key", "all kinds of rows")
 
 
-@pytest.mark.parametrize("kind", MERGED)
+@pytest.mark.parametrize("kind", MERGED if FULL else [BOTH, "partitioned", "rewritten"])
 def test_c252_a_merge_does_the_same_under_every_engine(
     delta_spark: SparkSession, tmp_path: Path, cost: SetCost, kind: str
 ) -> None:
