@@ -31,6 +31,7 @@ NOT_RUN = {
     "docs/interchange.md": 0,
     "docs/maintenance.md": 0,
     "docs/look-inside.md": 0,
+    "docs/check.md": 0,
     "docs/dropping-features.md": 0,
     "docs/clustering.md": 0,
     "docs/optimize.md": 0,

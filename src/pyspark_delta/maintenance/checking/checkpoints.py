@@ -101,9 +101,10 @@ def _names(checkpoint: Checkpoint) -> Iterator[object]:
 
 def _check_protocol(log: TableLog, configuration: TableConfiguration, findings: Findings) -> None:
     is_v2 = is_supported(configuration, Feature.V2_CHECKPOINT)
+    protected = _protected_version(configuration)  # the feature may have been dropped there
     for checkpoint in log.checkpoints:
         file = checkpoint.files[0].path
-        if isinstance(checkpoint.name, UuidCheckpointName) and not is_v2:
+        if isinstance(checkpoint.name, UuidCheckpointName) and not is_v2 and checkpoint.version >= protected:
             findings.add(
                 "K06",
                 f"The checkpoint '{file_name(file)}' is of the V2 specification, and the table does not support "
@@ -123,15 +124,21 @@ def _check_distance(log: TableLog, configuration: TableConfiguration, findings: 
             f"The newest checkpoint is {newest - last} commits old, and the interval is {interval}.",
             version=newest,
         )
-    protected = CHECKPOINT_PROTECTION_VERSION.of(configuration.properties)
-    if protected and not is_supported(configuration, Feature.CHECKPOINT_PROTECTION):
-        return
-    if protected and 0 not in log.versions and not any(c.version < protected for c in log.checkpoints):
+    protected, first = _protected_version(configuration), min(log.versions, default=0)
+    # They may only go together with every version before.
+    if 0 < first < protected and not any(c.version < protected for c in log.checkpoints):
         findings.add(
             "K11",
             f"Checkpoints before version {protected} must stay, and the log has none.",
             version=protected,
         )
+
+
+def _protected_version(configuration: TableConfiguration) -> int:
+    """Return the version before which checkpoints are protected; 0 without protection."""
+    if not is_supported(configuration, Feature.CHECKPOINT_PROTECTION):
+        return 0
+    return CHECKPOINT_PROTECTION_VERSION.of(configuration.properties) or 0
 
 
 # ---------------------------------------------------------------------------------------------------------- contents

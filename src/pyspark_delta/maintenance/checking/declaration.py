@@ -254,10 +254,11 @@ def column_exists(schema: StructType, path: tuple[str, ...]) -> bool:
 def _check_domains(
     configuration: TableConfiguration, domains: Mapping[str, DomainMetadata], findings: Findings
 ) -> None:
-    if domains and not is_supported(configuration, Feature.DOMAIN_METADATA):
+    live = [name for name, domain in domains.items() if not domain.removed]
+    if live and not is_supported(configuration, Feature.DOMAIN_METADATA):
         findings.add(
             "P13",
-            f"The log has metadata domains, such as '{next(iter(domains))}', and the protocol does not support them.",
+            f"The log has metadata domains, such as '{live[0]}', and the protocol does not support them.",
         )
     for name, members in _SYSTEM_DOMAINS.items():
         domain = domains.get(name)

@@ -127,8 +127,8 @@ def _check_enablement(contents: Contents, time: int, after: TableConfiguration, 
 def _check_dropped(
     contents: Contents, before: TableConfiguration, after: TableConfiguration | None, findings: Findings
 ) -> None:
-    """Check that no feature was dropped without protecting the checkpoints before (C229)."""
-    if after is None:
+    """Check that features are dropped only by a DROP FEATURE, which cares for the versions before (C229)."""
+    if after is None or any(info.values.get("operation") == "DROP FEATURE" for _, info in contents.of(CommitInfo)):
         return
     dropped = sorted(_final_names(before) - _final_names(after))
     if dropped and not is_supported(after, Feature.CHECKPOINT_PROTECTION):
