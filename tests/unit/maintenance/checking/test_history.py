@@ -26,9 +26,12 @@ def test_protected_checkpoints_must_stay(tmp_path: Path) -> None:
     add_action(tmp_path, 11, {"protocol": protocol}, {"metaData": metadata})
     only = CheckRequest(only=["K11"])
     assert check_table(str(tmp_path), only).ids() == ()
-    for version in range(10):
+    for version in range(7):
         log(tmp_path, version).unlink()
     assert check_table(str(tmp_path), only).ids() == ("K11",)
+    for version in range(7, 10):
+        log(tmp_path, version).unlink()
+    assert check_table(str(tmp_path), only).ids() == ()  # every version before went with them
 
 
 def test_a_log_without_checkpoints(tmp_path: Path) -> None:
