@@ -62,11 +62,11 @@ WITHOUT_PYSPARK = ("tests/bare", "tests/unit/table", "tests/faults/test_table_cr
 LANES = (
     (
         Stage("classic", ".venv", ("--ignore=tests/interop", "-m", "spark and not connect")),
+        Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
         Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
         Stage("bare", ".venv-bare", (*WITHOUT_PYSPARK, "-m", "not spark and not connect")),
     ),
     (
-        Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
         Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
         Stage("connect", ".venv", ("-m", "connect")),
         Stage(

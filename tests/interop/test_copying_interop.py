@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable as PeerTable
 from tests.interop.conftest import DeltaSparkServer
+from tests.lengths import FULL
 
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
@@ -23,7 +24,7 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=TABLES)
+@pytest.fixture(params=TABLES if FULL else ["vectors"])
 def path(request: pytest.FixtureRequest, delta_spark_server: DeltaSparkServer, tmp_path: Path) -> Path:
     path = tmp_path / "t"
     delta_spark_server.sql(
