@@ -1,6 +1,6 @@
 """B19: cluster TPC-H's lineitem, in many small files, by the two columns that query 6 filters by.
 
-What counts besides the time is how many files such queries read afterwards: the answer has the sums, which differ.
+The answer has how many files such queries read afterwards.
 """
 
 from __future__ import annotations

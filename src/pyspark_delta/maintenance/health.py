@@ -23,7 +23,7 @@ SMALL = 32 << 20
 """Bytes below which a file counts as small."""
 
 _MERGED = 128 << 20
-_FEW = 16  # files, of which it does not matter how they are laid out
+_FEW = 16  # files; the layout of so few does not matter
 _MUCH_READ = 0.5  # of the files, for one value
 _MUCH_DELETED = 0.1  # of the rows
 _MOST_COLUMNS = 8

@@ -1,4 +1,4 @@
-"""OPTIMIZE: combine small files, and rewrite files of which many rows are deleted.
+"""OPTIMIZE: combine small files, and rewrite files with many deleted rows.
 
 Rows keep their order, unless a layout is asked for or the table is clustered.
 """

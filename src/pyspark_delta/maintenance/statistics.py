@@ -22,8 +22,9 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.log.request import FileRequest
+from pyspark_delta.maintenance.recommitting import commit_again
 from pyspark_delta.protocol.clustering import clustering_paths
-from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation, ReadSet
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation
 from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
@@ -32,10 +33,7 @@ from pyspark_delta.schema.edits import spelled
 from pyspark_delta.schema.json import dump_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.transaction.attempts import commit_draft
-from pyspark_delta.transaction.base import state_of
 
-FILES_PER_COMMIT = 100_000
 _NAMES = tuple(field.name for field in FILE_FIELDS)
 
 
@@ -81,22 +79,20 @@ class StatisticsPlan:
         Raises CommitConflictError if a file is removed meanwhile, DataFileError for a file that cannot be read, and
         UnsupportedDataFileError for one that only Spark can read. Commits before the error stay.
         """
-        snapshot, version = self.snapshot, None
-        for start in range(0, self.files.num_rows, FILES_PER_COMMIT):
-            files = self.files.slice(start, FILES_PER_COMMIT)
-            draft = CommitDraft(
-                operation=Operation("COMPUTE STATS", {"predicate": dump_json(self._predicate).decode()}),
-                adds=with_column_statistics(
-                    files, snapshot.location, snapshot.configuration, self.columns, snapshot.storage_options
-                ),
-                data_change=False,
-                reads=ReadSet(paths=frozenset(files["path"].to_pylist())),
-                isolation=IsolationLevel.SNAPSHOT,
-                user_metadata=user_metadata,
-                engine_info=engine_info,
+        snapshot = self.snapshot
+
+        def measured(files: pa.Table) -> pa.Table:
+            return with_column_statistics(
+                files, snapshot.location, snapshot.configuration, self.columns, snapshot.storage_options
             )
-            version = commit_draft(draft, state_of(snapshot)).version
-            snapshot = snapshot.update()
+
+        draft = CommitDraft(
+            operation=Operation("COMPUTE STATS", {"predicate": dump_json(self._predicate).decode()}),
+            isolation=IsolationLevel.SNAPSHOT,
+            user_metadata=user_metadata,
+            engine_info=engine_info,
+        )
+        version = commit_again(snapshot, self.files, measured, draft)
         return StatisticsResult(version, self.files.num_rows)
 
     @property

@@ -84,7 +84,7 @@ class RearrangedTable(ABC):
         progress: ShowProgress = None,
         plan: bool = False,
     ) -> RewriteResult | RewritePlan:
-        """Combine small files into larger ones, and rewrite files of which many rows are deleted.
+        """Combine small files into larger ones, and rewrite files with many deleted rows.
 
         Rows, their order, their ids and the change data feed stay as they are. `where` selects partitions by a
         condition on partition columns. New files have about `target_size` bytes, a number or text such as `256MB`; the

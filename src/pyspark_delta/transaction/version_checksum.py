@@ -104,11 +104,19 @@ def _after(before: Totals | None, ready: ReadyCommit) -> Totals | None:
     if ready.adds.num_rows and not ready.removes.num_rows and not ready.data_change:
         # Files added again with other fields are files of the table if the commit depends on them.
         files = before.files if _are_read(ready.adds, ready.draft.reads.paths) else None
-    elif ready.removes.num_rows and ready.removes.column("size").null_count == ready.removes.num_rows:
-        files = before.files.plus(ready.adds.column("size"), _cardinalities(ready.adds))  # they never were data files
+    elif _removes_no_data_files(ready):
+        files = before.files
     else:
         files = _changed(before.files, ready.adds, ready.removes)
     return None if files is None else before.with_small_actions(ready.transactions, ready.domains, files)
+
+
+def _removes_no_data_files(ready: ReadyCommit) -> bool:
+    """True for tombstones of other files, such as those of deletion vectors: they have no size, and no row changes."""
+    removes = ready.removes
+    if ready.data_change or ready.adds.num_rows or not removes.num_rows:
+        return False
+    return bool(removes.column("size").null_count == removes.num_rows)
 
 
 def _are_read(files: pa.Table, paths: frozenset[str]) -> bool:

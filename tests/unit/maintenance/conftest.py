@@ -14,7 +14,7 @@ EARLY = pytest.mark.findings("F10", "F12", "L09", "L10")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Allow what comes of another clock; the tests of the checker itself look at their findings."""
+    """Allow findings that another clock causes; the tests of the checker look at their own findings."""
     for item in items:
         if "tests/unit/maintenance/checking" in item.path.as_posix():
             item.add_marker(pytest.mark.findings("all"))

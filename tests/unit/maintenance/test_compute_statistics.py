@@ -15,7 +15,9 @@ from tests.managed import Warehouse
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.errors import CommitConflictError, InvalidOptionError, MaintenanceNotAllowedError
+from pyspark_delta.maintenance import recommitting
 from pyspark_delta.table import Table
+from pyspark_delta.transaction.attempts import commit_draft
 
 DATA = pa.table(
     {
@@ -107,6 +109,29 @@ def test_a_file_that_is_removed_meanwhile_is_a_conflict_and_an_append_is_none(tm
     Table.open(tmp_path).delete("id = 1")
     with pytest.raises(CommitConflictError):
         plan.execute()
+
+
+def test_a_file_that_is_removed_between_two_commits_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = without_statistics(tmp_path)
+    table.append(DATA)
+    plan = table.compute_statistics(only_missing=False, plan=True)
+    commits = 0
+
+    def commit_and_delete(*args: Any, **options: Any) -> Any:
+        nonlocal commits
+        state = commit_draft(*args, **options)
+        commits += 1
+        Table.open(tmp_path).delete()
+        return state
+
+    monkeypatch.setattr(recommitting, "FILES_PER_COMMIT", 1)
+    monkeypatch.setattr(recommitting, "commit_draft", commit_and_delete)
+    with pytest.raises(CommitConflictError):
+        plan.execute()
+    assert commits == 1
+    assert Table.open(tmp_path).count() == 0
 
 
 def test_c478_a_catalog_must_allow_it(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def _protected_version(configuration: TableConfiguration) -> int:
 # ---------------------------------------------------------------------------------------------------------- contents
 @dataclass
 class CheckpointContents:
-    """What a checkpoint holds besides files: the actions of each kind that is not a file action."""
+    """The actions of a checkpoint that are not file actions, by kind."""
 
     reader: CheckpointReader
     protocols: list[Protocol] = field(default_factory=list)

@@ -82,7 +82,7 @@ class CheckResult:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings because of which readers fail or return wrong rows."""
+        """The findings that make readers fail or return wrong rows."""
         return self._of(Severity.ERROR)
 
     @property

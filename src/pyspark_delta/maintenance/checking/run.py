@@ -96,7 +96,7 @@ def check_table(
     storage_options: Mapping[str, str] | None = None,
     catalog_table: CatalogTable | None = None,
 ) -> CheckResult:
-    """Check a table, of which nothing is changed. `catalog_table` is the table in its catalog.
+    """Check a table without changing it. `catalog_table` is the table in its catalog.
 
     Raises TableNotFoundError if there is no log, and StorageError and CatalogError if store or catalog do not answer.
     """

@@ -21,6 +21,7 @@ from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.checking.declaration import ROW_TRACKING, column_exists
 from pyspark_delta.maintenance.checking.live_files import hashes
 from pyspark_delta.maintenance.missing_files import missing_files
+from pyspark_delta.maintenance.recommitting import commit_again
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
@@ -39,7 +40,6 @@ from pyspark_delta.transaction.protocol_upgrade import with_features
 _FILE = tuple(field.name for field in FILE_FIELDS)
 _REMOVED = tuple(field.name for field in TOMBSTONE_FIELDS if field.name in _FILE)
 _NUM_RECORDS, _TIGHT = Column(("numRecords",), LONG), Column(("tightBounds",), BOOLEAN)
-_PER_COMMIT = 100_000  # files
 
 
 # ------------------------------------------------------------------------------------------------------- declaration
@@ -160,20 +160,13 @@ def widen_statistics(snapshot: Snapshot, engine_info: str) -> bool:
     files = pa.Table.from_batches(found, pa.schema(FILE_FIELDS)) if found else None
     if files is None:
         return False
-    for start in range(0, files.num_rows, _PER_COMMIT):
-        part = files.slice(start, _PER_COMMIT)
-        texts = pa.array(
-            [with_member(text, ("tightBounds",), "false") for text in part["stats"].to_pylist()], pa.string()
-        )
-        draft = CommitDraft(
-            operation=Operation("COMPUTE STATS", {"tightBounds": False}),
-            adds=part.set_column(part.column_names.index("stats"), "stats", texts),
-            data_change=False,
-            reads=ReadSet(paths=frozenset(part["path"].to_pylist())),
-            engine_info=engine_info,
-        )
-        commit_draft(draft, state_of(snapshot))
-        snapshot = snapshot.update()
+
+    def widened(part: pa.Table) -> pa.Table:
+        texts = [with_member(text, ("tightBounds",), "false") for text in part["stats"].to_pylist()]
+        return part.set_column(part.column_names.index("stats"), "stats", pa.array(texts, pa.string()))
+
+    draft = CommitDraft(operation=Operation("COMPUTE STATS", {"tightBounds": False}), engine_info=engine_info)
+    commit_again(snapshot, files, widened, draft)
     return True
 
 
@@ -197,7 +190,7 @@ def remove_files(snapshot: Snapshot, paths: Sequence[str], engine_info: str) -> 
 
 
 def remove_duplicates(snapshot: Snapshot, engine_info: str) -> bool:
-    """Of files that are live twice, keep the one of which more rows are deleted: the later one (C279)."""
+    """Of files that are live twice, keep the one with more deleted rows: the later one (C279)."""
     check_writable(snapshot.configuration, snapshot.location)
     files = snapshot.files(_REMOVED)
     paths = hashes(file_keys(files["path"].combine_chunks(), None, snapshot.location))

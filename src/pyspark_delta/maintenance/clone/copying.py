@@ -81,7 +81,7 @@ class Copier:
         return split(source)[:2] == split(target)[:2] and dict(self.source_options) == dict(self.target_options)
 
     def _sized(self, copies: pa.Table) -> pa.Table:
-        """Return the copies with the sizes of files of which the log has none. Raises FileNotFoundInStoreError."""
+        """Return the copies, with sizes from the store where the log has none. Raises FileNotFoundInStoreError."""
         unknown = pc.is_null(copies["size"]).combine_chunks()
         if not unknown.true_count:
             return copies

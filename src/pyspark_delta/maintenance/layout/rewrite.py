@@ -1,7 +1,7 @@
 """Rewriting a bin in a layout: its rows are divided among leaves by their values, and each leaf becomes a file.
 
-Rows are read once, besides a sample of the columns of the layout if they do not fit into memory. They wait by leaf, in
-files if they are many, and are then written file by file.
+Rows are read once. If they do not fit into memory, a sample of the layout's columns is read before. Rows wait by leaf,
+in files if they are many, and are then written file by file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which file a row goes to: a k-d tree of splits, or ranges of a space-filling curve, both made from a sample of rows.
 
 A tree splits the rows again and again by one column, until there is a leaf for each file. It takes the column in which
-the rows at hand spread most, as a share of all rows; a weight makes a column count more. Values that are equal stay
+these rows spread most, as a share of all rows; a weight makes a column count more. Values that are equal stay
 together, so a value that many rows have is cut off, and the rows that have it are split by other columns. Where no
 column can split rows evenly, chance does.
 """

@@ -70,8 +70,9 @@ def commit_metrics(bins: Sequence[RewrittenBin]) -> dict[str, int]:
 class RewriteResult:
     """What a run did: the committed versions, and the sizes in bytes of the files that it added and removed.
 
-    `bins_given_up` were rewritten in vain, because other writers changed their files; `bins_left` were not begun within
-    the budget. Both are for the next run. `layout` is None for a compaction. Times are milliseconds since the epoch.
+    `bins_given_up` were rewritten but not committed, because other writers changed their files; `bins_left` were not
+    begun within the budget. Both are for the next run. `layout` is None for a compaction. Times are milliseconds since
+    the epoch.
     """
 
     versions: tuple[int, ...] = ()
