@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pyspark_delta.display import counted, html_facts
 from pyspark_delta.errors import InvalidOptionError, MaintenanceNotAllowedError
+from pyspark_delta.features.support import check_known
 from pyspark_delta.log.names import ClassicCheckpointName
 from pyspark_delta.maintenance.checking import catalogue as names
 from pyspark_delta.maintenance.checking.derived_repairs import (
@@ -118,7 +119,8 @@ class RepairPlan:
     def execute(self) -> RepairResult:
         """Make the allowed repairs, one after another, and return them with the version after the last.
 
-        A repair that commits fails with a CommitConflictError if a concurrent commit changes what it relies on; the
+        Raises UnsupportedFeatureError before a repair that commits or writes a checkpoint, if the table has a feature
+        that is unknown. A repair that commits fails with a CommitConflictError if a concurrent commit changes what it relies on; the
         repairs before it stay made.
         """
         done = [step.name for step in self.steps if step.allowed and _REPAIRS[step.name](self, step)]
@@ -230,7 +232,9 @@ _Repair = Callable[[RepairPlan, RepairStep], bool]
 
 def _committing(repair: Callable[[Snapshot, str], bool]) -> _Repair:
     def run(plan: RepairPlan, step: RepairStep) -> bool:
-        return repair(plan.snapshot(), plan.engine_info)
+        snapshot = plan.snapshot()
+        check_known(snapshot.configuration, snapshot.location)
+        return repair(snapshot, plan.engine_info)
 
     return run
 

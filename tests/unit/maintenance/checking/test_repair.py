@@ -10,7 +10,7 @@ import pytest
 from tests import damaged_tables as made
 from tests.damaged_tables import log
 
-from pyspark_delta.errors import DeltaError, InvalidOptionError
+from pyspark_delta.errors import DeltaError, InvalidOptionError, UnsupportedFeatureError
 from pyspark_delta.maintenance.checking import CheckRequest, check_table
 from pyspark_delta.maintenance.checking.catalogue import CHECKS
 from pyspark_delta.maintenance.checking.derived_repairs import write_sound_checkpoint
@@ -102,6 +102,25 @@ def test_a_wrong_checkpoint_of_the_newest_version_is_replaced(tmp_path: Path) ->
     assert log(path, 12, "checkpoint.parquet").exists()
     assert check_table(str(path)).findings == ()
     assert rows(path).equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("clean", "damage"),
+    [(made.mapped, made.the_largest_column_id_is_behind), (made.checkpointed, made.a_checkpoint_lacks_a_file)],
+)
+def test_a_table_with_an_unknown_feature_is_not_written(tmp_path: Path, clean: Make, damage: Make) -> None:
+    path = tmp_path / "t"
+    clean(path)
+    damage(path)
+    newest = Table.open(path).version
+    features = ["columnMapping", "aFeatureOfTheFuture"]
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 7, "writerFeatures": features}
+    made.add_action(path, newest, {"protocol": protocol})
+    before = sorted(file.name for file in (path / "_delta_log").iterdir())
+    clear_cache(str(path))
+    with pytest.raises(UnsupportedFeatureError, match="aFeatureOfTheFuture"):
+        planned(path).execute()
+    assert sorted(file.name for file in (path / "_delta_log").iterdir()) == before
 
 
 def test_missing_files_are_removed_if_asked_for(tmp_path: Path) -> None:
