@@ -119,9 +119,9 @@ class RepairPlan:
     def execute(self) -> RepairResult:
         """Make the allowed repairs, one after another, and return them with the version after the last.
 
-        Raises UnsupportedFeatureError before a repair that commits or writes a checkpoint, if the table has a feature
-        that is unknown. A repair that commits fails with a CommitConflictError if a concurrent commit changes what it relies on; the
-        repairs before it stay made.
+        Raises UnsupportedFeatureError before a repair that commits or writes a checkpoint, if a feature of the table is
+        unknown; CommitConflictError if a concurrent commit changes what a repair relies on. The repairs before the
+        error stay made.
         """
         done = [step.name for step in self.steps if step.allowed and _REPAIRS[step.name](self, step)]
         snapshot = self.snapshot() if done else None
