@@ -29,11 +29,13 @@ def each_vector_location(table_location: str, vectors: pa.StructArray) -> pa.Arr
 
     Raises as `vector_locations`.
     """
+    found = pa.nulls(len(vectors), pa.string())
+    if vectors.null_count == len(vectors):
+        return found
     kinds, texts = vectors.flatten()[:2]
     for kind in kinds.drop_null().unique().to_pylist():
         if kind not in ("i", "p", "u"):
             _location_of(table_location, kind, "")  # raises
-    found = pa.nulls(len(vectors), pa.string())
     for kind, resolve in (("p", resolve_column), ("u", _relative)):
         chosen = pc.fill_null(pc.equal(kinds, kind), False)
         coded = texts.filter(chosen).dictionary_encode()

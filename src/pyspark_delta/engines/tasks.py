@@ -116,9 +116,9 @@ def numbered_groups(
 
 
 def _cut(context: ReadContext, files: pa.Table, sizes: np.ndarray, limit: int) -> Iterator[FileGroup]:
-    """Yield files, in order, in groups of about `limit` bytes."""
-    starts = np.cumsum(sizes) - sizes
-    bounds = [0, *(np.flatnonzero(np.diff(starts // max(1, limit))) + 1).tolist(), files.num_rows]
+    """Yield files, in order, in groups of about `limit` bytes. A file belongs to the group that has its middle."""
+    middles = np.cumsum(sizes) - sizes // 2
+    bounds = [0, *(np.flatnonzero(np.diff(middles // max(1, limit))) + 1).tolist(), files.num_rows]
     for start, end in pairwise(bounds):
         yield FileGroup(context, files.slice(start, end - start))
 

@@ -45,6 +45,15 @@ def resolve_column(table_location: str, column: Column) -> Column:
     return _over_chunks(column, lambda array: _resolve(table_location, array))
 
 
+def paths_below_table(array: pa.Array) -> pa.Array | None:
+    """Return the decoded texts of a path column if all of them are usual paths below the table, otherwise None."""
+    if _any_match(array, _NOT_PLAIN):
+        return None
+    decoded = _decode(array)
+    # Decoded separators and dots also make a path unusual.
+    return decoded if decoded is array or not _any_match(decoded, _HIDDEN) else None
+
+
 def is_absolute(column: Column) -> Column:
     """Return a mask of the texts of a path column that do not begin at the table."""
     return pc.match_substring_regex(column, _ABSOLUTE)
@@ -128,12 +137,10 @@ def _escapes(array: pa.Array) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------- resolving
 def _resolve(table_location: str, array: pa.Array) -> pa.Array:
-    if not _any_match(array, _NOT_PLAIN):
-        decoded = _decode(array)
-        # Decoded separators and dots also make a path unusual.
-        if decoded is array or not _any_match(decoded, _HIDDEN):
-            prefix = pa.scalar(table_location.rstrip("/"), array.type)
-            return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))
+    below = paths_below_table(array)
+    if below is not None:
+        prefix = pa.scalar(table_location.rstrip("/"), array.type)
+        return pc.binary_join_element_wise(prefix, below, pa.scalar("/", array.type))
     located = _resolve_absolute(table_location, array)
     return _each_distinct(array, lambda raw: resolve_file(table_location, raw)) if located is None else located
 

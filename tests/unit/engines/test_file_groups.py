@@ -116,7 +116,8 @@ def test_large_files_are_shared_by_tasks() -> None:
         ([4 * MB] * 4, 2, [[0, 1], [2, 3]]),
         ([4 * MB] * 4, 1, [[0, 1, 2, 3]]),
         ([64 * MB] * 4, 1, [[0, 1], [2, 3]]),
-        ([300 * MB, MB], 1, [[0, 0], [0], [1]]),
+        ([4 * MB - 1, 4 * MB + 1], 2, [[0], [1]]),
+        ([300 * MB, MB], 1, [[0], [0, 0], [1]]),
     ],
 )
 def test_threads_get_groups_that_are_worth_a_thread(sizes: list[int], threads: int, expected: list[list[int]]) -> None:

@@ -43,8 +43,8 @@ def from_listing(
     step = progress.begin(LIST_FILES, None, "files")
     for batch in snapshot.store.list_tree(snapshot.location, names.is_hidden, _boundaries(sample)):
         step.add(batch.num_rows)
-        batch = batch.filter(pc.invert(names.hidden_files(batch.column("path"))))
         loose = batch.filter(pa.array(~protected.hold(batch.column("path"))))
+        loose = loose.filter(pc.invert(names.hidden_files(loose.column("path"))))
         if loose.num_rows:
             found.append(_old_enough(_with_status(snapshot, loose), expired, retention))
     return _candidates(found)
@@ -61,8 +61,8 @@ def from_inventory(
     for given in _inventory_batches(inventory):
         batch = _below(given, snapshot.location)
         named |= batch.num_rows > 0
-        batch = batch.filter(pc.invert(names.hidden(batch.column("path"))))
         loose = batch.filter(pa.array(~protected.hold(batch.column("path"))))
+        loose = loose.filter(pc.invert(names.hidden(loose.column("path"))))
         found.append(_old_enough(loose, expired, retention))
     if not named:
         raise InvalidOptionError(

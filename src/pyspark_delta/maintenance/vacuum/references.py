@@ -17,7 +17,7 @@ from pyspark_delta.deletion_vectors import vector_locations
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.paths import LOCAL_SCHEME, join, split
-from pyspark_delta.storage.percent import resolve_column
+from pyspark_delta.storage.percent import paths_below_table, resolve_column
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,21 @@ class References:
     @classmethod
     def of(cls, paths: Iterable[pa.Array]) -> References:
         """Return the set of some arrays of paths."""
-        found = [_hashes(array) for array in paths]
-        return cls(np.unique(np.concatenate(found)) if found else np.empty(0, np.int64))
+        hashes = np.concatenate([np.empty(0, np.int64), *map(_hashes, paths)])
+        hashes.sort()
+        return cls(hashes)
 
     def hold(self, paths: pa.Array) -> np.ndarray:
         """Return a mask of the paths that are in the set."""
         if not len(self.hashes):
             return np.zeros(len(paths), np.bool_)
         wanted = _hashes(paths)
-        at = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
-        return np.asarray(self.hashes[at] == wanted)
+        order = np.argsort(wanted)  # searching in order stays in the caches of the processor
+        ordered = wanted[order]
+        at = np.minimum(np.searchsorted(self.hashes, ordered), len(self.hashes) - 1)
+        found = np.empty(len(wanted), np.bool_)
+        found[order] = self.hashes[at] == ordered
+        return found
 
 
 def live_paths(snapshot: Snapshot, table_location: str | None = None) -> Iterator[pa.Array]:
@@ -66,7 +71,9 @@ def paths_below(files: pa.RecordBatch, log_location: str, table_location: str) -
 
     `log_location` is the table whose log names the files.
     """
-    yield below(resolve_column(log_location, files.column("path")), table_location)
+    paths = files.column("path")
+    usual = paths_below_table(paths) if log_location == table_location else None
+    yield below(resolve_column(log_location, paths), table_location) if usual is None else usual
     if "deletion_vector" in files.schema.names:
         yield below(vector_locations(log_location, files.column("deletion_vector")), table_location)
 
