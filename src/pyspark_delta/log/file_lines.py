@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
 import orjson
 
 from pyspark_delta.actions.decode import Fields
+from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.commits import CommitText
 from pyspark_delta.storage.paths import resolve_file
 
@@ -28,9 +28,10 @@ _OTHER = tuple(
 )
 _DELETION_VECTOR = b'"deletionVector"'
 _USUAL = (_REMOVE, *_OTHER)
-_DOT, _SLASH = b"./"
 # Complete paths that have only one spelling, which is their key.
-_PLAIN_PATH = re.compile(rb"[^%:\\\0/.][^%:\\\0/]*(?:/[^%:\\\0/.][^%:\\\0/]*)*")
+_PLAIN_PATH = re.compile(rb"(?!\.{1,2}(?:/|\Z))[^%:\\\0/]+(?:/(?!\.{1,2}(?:/|\Z))[^%:\\\0/]+)*")
+_UNUSUAL = (b"%", b":", b"\\", b"\0", b"//", b"/./", b"/../")
+_ROOT = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/%\\\0]*)?/")
 _SEPARATOR = b"\0"
 _FLUSHED_AT = 4 << 20  # bytes of commits
 
@@ -65,13 +66,12 @@ class FileLines:
 class _Reconciled:
     """Apply commits to a state: together if all their lines have the usual form, otherwise one by one.
 
-    In the usual form a line begins with the path, which is its own key: it has no second spelling, and there is no
-    deletion vector.
+    In the usual form a line begins with a plain path, relative or absolute, and there is no deletion vector.
     """
 
     def __init__(self, state: dict[bytes, bytes], table_location: str) -> None:
         self.state = state
-        self._table_location = table_location
+        self._keys = _PlainKeys(table_location)
         self._waiting: list[CommitText] = []
         self._paths: list[bytes] = []
         self._lines: list[bytes] = []
@@ -96,8 +96,9 @@ class _Reconciled:
 
     def flush(self) -> None:
         """Apply the pending commits to the state."""
-        if _are_plain(self._paths):
-            self.state.update(zip(self._paths, self._lines, strict=True))
+        keys = self._keys.of_all(self._paths)
+        if keys is not None:
+            self.state.update(zip(keys, self._lines, strict=True))
         else:
             for text in self._waiting:
                 self._apply(text)
@@ -106,7 +107,7 @@ class _Reconciled:
     def _apply(self, text: CommitText) -> None:
         adds: dict[bytes, bytes] = {}
         removes: dict[bytes, bytes] = {}
-        _collect(text, self._table_location, adds, removes)
+        _collect(text, self._keys, adds, removes)
         if text.compacted and not adds.keys().isdisjoint(removes):
             raise UnreconciledCompaction(text.path)
         self.state.update(removes)
@@ -135,20 +136,55 @@ def _usual_lines(data: bytes) -> tuple[list[bytes], list[bytes], int] | None:
     return paths, removes + adds, len(removes)
 
 
+class _PlainKeys:
+    """The keys of plain paths: those that have only one spelling, and absolute ones that are plain below their root."""
+
+    def __init__(self, table_location: str) -> None:
+        self.table_location = table_location
+        self._table = f"{table_location.rstrip('/')}/".encode("utf-8", "surrogatepass")
+        self._roots: dict[bytes, bytes | None] = {}
+
+    def of(self, path: bytes) -> bytes | None:
+        """Return the key of a path, or None if the path is not plain."""
+        if _PLAIN_PATH.fullmatch(path) is not None:
+            return path
+        found = _ROOT.match(path)
+        root = None if found is None else self._located(found[0])
+        if found is None or root is None or _PLAIN_PATH.fullmatch(path, found.end()) is None:
+            return None
+        return (root + path[found.end() :]).removeprefix(self._table)
+
+    def of_all(self, paths: list[bytes]) -> list[bytes] | None:
+        """Return the keys of paths with the same root, or without one; None if another path is among them."""
+        if _are_plain(paths):
+            return paths
+        found = _ROOT.match(paths[0])
+        root = None if found is None else self._located(found[0])
+        if found is None or root is None or not all(path.startswith(found[0]) for path in paths):
+            return None
+        below = [path[found.end() :] for path in paths]
+        return [(root + path).removeprefix(self._table) for path in below] if _are_plain(below) else None
+
+    def _located(self, root: bytes) -> bytes | None:
+        """Return what the locations of paths with a root begin with; None if such paths are not valid."""
+        if root not in self._roots:
+            try:
+                location = resolve_file(self.table_location, f"{root.decode('utf-8', 'surrogatepass')}x")
+                self._roots[root] = location.encode("utf-8", "surrogatepass")[:-1]
+            except (CorruptLogError, UnicodeDecodeError):
+                self._roots[root] = None
+        return self._roots[root]
+
+
 def _are_plain(paths: list[bytes]) -> bool:
     """True for each path that is its own key; the vectorised form of `_PLAIN_PATH`."""
     if not paths:
         return True
     text = b"/%b/" % b"/".join(paths)
-    if b"%" in text or b":" in text or b"\\" in text or b"\0" in text:
-        return False
-    data = np.frombuffer(text, dtype=np.uint8)
-    following = data[np.flatnonzero(data[:-1] == _SLASH) + 1]  # the beginnings of all segments
-    return not bool(((following == _SLASH) | (following == _DOT)).any())
+    return not any(part in text for part in _UNUSUAL)
 
 
-def _collect(text: CommitText, table_location: str, adds: dict[bytes, bytes], removes: dict[bytes, bytes]) -> None:
-    is_plain = _PLAIN_PATH.fullmatch
+def _collect(text: CommitText, keys: _PlainKeys, adds: dict[bytes, bytes], removes: dict[bytes, bytes]) -> None:
     has_vectors = _DELETION_VECTOR in text.data
     add_start, remove_start = len(_ADD), len(_REMOVE)
     for number, line in enumerate(text.data.split(b"\n"), 1):
@@ -160,14 +196,14 @@ def _collect(text: CommitText, table_location: str, adds: dict[bytes, bytes], re
         elif line.startswith(_OTHER):
             continue
         else:
-            _collect_parsed(text, table_location, line, number, adds, removes)
+            _collect_parsed(text, keys.table_location, line, number, adds, removes)
             continue
         end = line.find(b'"', start)
-        path = line[start:end]
-        if end > 0 and is_plain(path) and not (has_vectors and _DELETION_VECTOR in line):
-            target[path] = line
+        key = keys.of(line[start:end]) if end > 0 and not (has_vectors and _DELETION_VECTOR in line) else None
+        if key is not None:
+            target[key] = line
         else:
-            _collect_parsed(text, table_location, line, number, adds, removes)
+            _collect_parsed(text, keys.table_location, line, number, adds, removes)
 
 
 def _collect_parsed(
