@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark_delta.display import counted, html_facts
 from pyspark_delta.inspection.declared import Declared, declared
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.difference import files_only_in
+from pyspark_delta.snapshot.difference import ChangedFiles
 
 _FILES = ("path", "partition_values", "size", "modification_time", "stats", "deletion_vector")
 _CHANGES = pa.schema([(name, pa.string()) for name in ("kind", "name", "before", "after")])
@@ -28,14 +28,18 @@ class TableDiff:
     after: Snapshot
 
     @cached_property
+    def _changed_files(self) -> ChangedFiles:
+        return ChangedFiles.between(self.before, self.after)
+
+    @cached_property
     def files_added(self) -> pa.Table:
         """The live files that only the later version has, with the columns of `Table.files`."""
-        return files_only_in(self.after, self.before, _FILES)
+        return self._changed_files.only_in_other(_FILES)
 
     @cached_property
     def files_removed(self) -> pa.Table:
         """The live files that only the earlier version has, with the columns of `Table.files`."""
-        return files_only_in(self.before, self.after, _FILES)
+        return self._changed_files.only_in_one(_FILES)
 
     @cached_property
     def rows(self) -> tuple[int | None, int | None]:

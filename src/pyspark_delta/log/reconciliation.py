@@ -50,16 +50,17 @@ class Keys:
 
         At least that many rows are collected and looked up together.
         """
-        if self._values is None:
-            yield from batches
-            return
-        waiting: list[pa.RecordBatch] = []
-        for batch in batches:
-            waiting.append(batch)
-            if sum(map(len, waiting)) >= probed_at_once:
-                yield from self._without_named(waiting)
-                waiting = []
-        yield from self._without_named(waiting)
+        for batch, named in self._probed(batches, probed_at_once):
+            if named is None:
+                yield batch
+            else:
+                yield from _without(batch, named)
+
+    def only_named(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that `unnamed` leaves out."""
+        for batch, named in self._probed(batches, _PROBED_AT_ONCE):
+            if named is not None and named.true_count:
+                yield chosen_rows(batch, named)
 
     def unnamed_mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return which rows `unnamed` keeps; None for all."""
@@ -77,12 +78,20 @@ class Keys:
         starts = [0, *accumulate(map(len, batches))]
         return [found.slice(start, len(batch)) for start, batch in zip(starts, batches, strict=False)]
 
-    def _without_named(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch, named in zip(batches, self.named(batches), strict=True):
-            if named is None:
-                yield batch
-            else:
-                yield from _without(batch, named)
+    def _probed(
+        self, batches: Iterable[pa.RecordBatch], at_once: int
+    ) -> Iterator[tuple[pa.RecordBatch, pa.BooleanArray | None]]:
+        """Yield each batch with the answer of `named`; at least `at_once` rows are looked up together."""
+        if self._values is None:
+            yield from ((batch, None) for batch in batches)
+            return
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= at_once:
+                yield from zip(waiting, self.named(waiting), strict=True)
+                waiting = []
+        yield from zip(waiting, self.named(waiting), strict=True)
 
     def _keys_of(self, batch: pa.RecordBatch) -> pa.Array:
         vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None

@@ -24,11 +24,11 @@ from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
 from pyspark_delta.maintenance.rewriting.candidates import GROUP
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan
-from pyspark_delta.maintenance.vacuum.removes import commits_between
 from pyspark_delta.progress import quietly
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import AUTO_COMPACT, AUTO_OPTIMIZE
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.difference import commits_between
 from pyspark_delta.transaction.winner import Winner
 
 _ENABLED = ("true", "auto", "legacy")

@@ -13,13 +13,15 @@ from pyspark_delta.errors import FileNotFoundInStoreError
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
+from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.paths import join
 from pyspark_delta.storage.percent import resolve_column
 
 REQUESTS = 1000
-"""The most files that are asked for one by one."""
+"""The most files that are asked for one by one in any case."""
 
 _AT_ONCE = 32
+_LISTED_SHARE = 8  # local files of which one is asked for in the time in which so many are listed
 
 
 def missing_files(snapshot: Snapshot, files: pa.Table) -> pa.Table:
@@ -46,7 +48,8 @@ def _with_vector_in(files: pa.Table, table_location: str, lost: set[str]) -> pa.
 
 
 def _gone(snapshot: Snapshot, locations: pa.Array) -> pa.Array:
-    if len(locations) > REQUESTS:
+    is_local = isinstance(snapshot.store, LocalStore)
+    if len(locations) > (max(REQUESTS, snapshot.num_files() // _LISTED_SHARE) if is_local else REQUESTS):
         inside = pc.starts_with(locations, join(snapshot.location, ""))
         known = _listed(snapshot)
         below = locations.filter(inside)
@@ -62,7 +65,8 @@ def _gone(snapshot: Snapshot, locations: pa.Array) -> pa.Array:
         return False
 
     asked = locations.to_pylist()
-    return locations.filter(pa.array(list(map_requests(is_gone, asked, min(_AT_ONCE, len(asked) or 1))), pa.bool_()))
+    answers = map_requests(is_gone, asked, 1 if is_local else min(_AT_ONCE, len(asked) or 1))
+    return locations.filter(pa.array(list(answers), pa.bool_()))
 
 
 def _listed(snapshot: Snapshot) -> pa.Array:

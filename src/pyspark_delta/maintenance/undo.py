@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.log.commits import CommitText, read_commits
-from pyspark_delta.maintenance.vacuum.removes import commits_between
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.difference import commits_between
 
 _AT_ONCE = 100  # commits
 

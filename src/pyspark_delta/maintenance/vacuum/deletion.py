@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from pyspark_delta import progress
 from pyspark_delta.errors import StorageError, StoreThrottledError
 from pyspark_delta.maintenance.vacuum.references import References
-from pyspark_delta.maintenance.vacuum.removes import commits_between, named_paths
+from pyspark_delta.maintenance.vacuum.removes import named_paths
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.difference import commits_between
 from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.paths import join
 

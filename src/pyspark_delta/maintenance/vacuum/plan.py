@@ -19,7 +19,6 @@ from pyspark_delta.maintenance.vacuum.bookmark import Bookmark, read_bookmark
 from pyspark_delta.maintenance.vacuum.candidates import KINDS, from_inventory, from_listing, from_removes
 from pyspark_delta.maintenance.vacuum.references import References, live_paths, tombstone_paths
 from pyspark_delta.maintenance.vacuum.removes import (
-    commits_between,
     first_readable_version,
     last_version_before,
     lite_commits,
@@ -30,6 +29,7 @@ from pyspark_delta.maintenance.vacuum.request import Retention, RunOptions, Vacu
 from pyspark_delta.maintenance.vacuum.run import VacuumResult, run_vacuum
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.difference import commits_between
 from pyspark_delta.storage import normalize_location
 
 _DAY = 86_400_000  # ms

@@ -11,26 +11,17 @@ from pyspark_delta.errors import InvalidOperationError, TimestampOutOfRangeError
 from pyspark_delta.log.commits import CommitText, read_commits
 from pyspark_delta.log.history import readable_versions, version_at
 from pyspark_delta.log.line_columns import parse_lines
-from pyspark_delta.log.listing import LogListing, list_log
+from pyspark_delta.log.listing import list_log
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.maintenance.vacuum.references import below, paths_below
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.difference import commits_between
 from pyspark_delta.storage.percent import resolve_column
 
 _REMOVED = (PATH, SIZE, DELETION_VECTOR)
 _CHANGES = (PATH, SIZE)
 _ADDED = (PATH, DELETION_VECTOR)
 _PARSED_TOGETHER = 16 << 20  # bytes of commits
-
-
-def commits_between(snapshot: Snapshot, first: int, last: int) -> list[CommitFile]:
-    """Return the commits of the log from a version to another, both included, that exist."""
-    listing = list_log(snapshot.store, snapshot.location, first, last) if first <= last else LogListing()
-    files = dict(listing.commits)
-    if snapshot.catalog_table is not None:  # some commits may not be published yet
-        own = (commit for commit in snapshot.segment.commits if first <= commit.version <= last)
-        files.update((commit.version, commit.file) for commit in own)
-    return [CommitFile(version, files[version]) for version in sorted(files)]
 
 
 def lite_commits(snapshot: Snapshot, bookmark: int | None, last: int | None) -> list[CommitFile]:
