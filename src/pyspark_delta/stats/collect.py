@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 import pyarrow as pa
@@ -13,6 +13,9 @@ import pyarrow.parquet as pq
 from pyspark_delta.schema.types import DOUBLE, FLOAT, DecimalType, PrimitiveType
 from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import Observations
+
+Bounds: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
+"""A function of the smallest and the largest value, as `bounds_of` returns it."""
 
 _LAST_CODE_POINT = "\U0010ffff"
 _EPOCH_DATE = date(1970, 1, 1)
@@ -57,12 +60,31 @@ def collect_stats(
 
 
 def stored_bounds(column: StatsColumn, low: Any, high: Any, string_prefix: int) -> tuple[Any, Any]:
-    """Return smallest and largest value as minValues and maxValues hold them; None for one that cannot be given safely.
+    """Return the smallest and the largest value of a column as `bounds_of` does."""
+    return bounds_of(column, string_prefix)(low, high)
 
-    `low` and `high` are physical values: UTF-8 bytes for texts, days for dates, microseconds for timestamps, unscaled
-    integers for decimals.
+
+def bounds_of(column: StatsColumn, string_prefix: int) -> Bounds:
+    """Return a function of the smallest and the largest value of a column, in physical form.
+
+    It returns them as minValues and maxValues hold them; None for one that cannot be given safely. Physical values are
+    UTF-8 bytes for texts, days for dates, microseconds for timestamps, and unscaled integers for decimals.
     """
-    return _lower(column, low, string_prefix), _upper(column, high, string_prefix)
+    match column.type:
+        case PrimitiveType("string"):
+            return lambda low, high: (_text(low, string_prefix), _padded(high, string_prefix))
+        case PrimitiveType("timestamp"):
+            return lambda low, high: (_instant(low // 1000, "Z"), _instant(-(-high // 1000), "Z"))
+        case PrimitiveType("timestamp_ntz"):
+            return lambda low, high: (_instant(low // 1000, ""), _instant(-(-high // 1000), ""))
+        case PrimitiveType("float" | "double"):
+            return lambda low, high: (_finite(low), _finite(high))
+        case PrimitiveType("date"):
+            return lambda low, high: (_day(low), _day(high))
+        case DecimalType(_, scale):
+            return lambda low, high: (_decimal(low, scale), _decimal(high, scale))
+        case _:
+            return lambda low, high: (low, high)
 
 
 def physical_value(value: pa.Scalar) -> Any:
@@ -116,41 +138,13 @@ def _ordered(column: StatsColumn, value: Any) -> Any:
     return value
 
 
-def _lower(column: StatsColumn, value: Any, string_prefix: int) -> Any:
-    match column.type:
-        case PrimitiveType("string"):
-            return _text(value, string_prefix)
-        case PrimitiveType("timestamp"):
-            return _instant(value // 1000, "Z")
-        case PrimitiveType("timestamp_ntz"):
-            return _instant(value // 1000, "")
-        case _:
-            return _exact(column, value)
+def _finite(value: float) -> float | None:
+    """Return a number; None for infinity, which JSON does not have."""
+    return value if value not in (float("inf"), float("-inf")) else None
 
 
-def _upper(column: StatsColumn, value: Any, string_prefix: int) -> Any:
-    match column.type:
-        case PrimitiveType("string"):
-            return _padded(value, string_prefix)
-        case PrimitiveType("timestamp"):
-            return _instant(-(-value // 1000), "Z")
-        case PrimitiveType("timestamp_ntz"):
-            return _instant(-(-value // 1000), "")
-        case _:
-            return _exact(column, value)
-
-
-def _exact(column: StatsColumn, value: Any) -> Any:
-    match column.type:
-        case PrimitiveType("float" | "double"):
-            # JSON has no infinity
-            return value if value not in (float("inf"), float("-inf")) else None
-        case PrimitiveType("date"):
-            return _day(value)
-        case DecimalType(_, scale):
-            return orjson.Fragment(_decimal_text(value, scale))
-        case _:
-            return value
+def _decimal(unscaled: int, scale: int) -> orjson.Fragment:
+    return orjson.Fragment(_decimal_text(unscaled, scale))
 
 
 def _text(value: bytes, string_prefix: int) -> str | None:

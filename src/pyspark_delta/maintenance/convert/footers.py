@@ -8,7 +8,7 @@ old calendar, and unsigned integers have none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from pyspark_delta.schema.types import (
     DecimalType,
     StructType,
 )
-from pyspark_delta.stats.collect import put_at, stored_bounds
+from pyspark_delta.stats.collect import Bounds, bounds_of, put_at
 from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn, stats_columns
 
 # parquet-java orders NaN above all numbers, and drops the bounds of a column chunk if one of them is NaN.
@@ -79,11 +79,16 @@ class FooterReader:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A column with statistics in the footer: its leaf, and the factor to microseconds; 0 if it has no bounds."""
+    """A column with statistics in the footer: its leaf, and how its bounds are stored.
+
+    `factor` is that to microseconds; 0 if the column has no bounds.
+    """
 
     column: StatsColumn
     leaf: int
     factor: int
+    stored: Bounds
+    is_floating: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,9 @@ class _Layout:
         for column in stats_columns(stored):
             leaf = None if column.leaf is None else leaves.get(".".join(column.path).casefold())
             if leaf is not None:
-                measured.append(_Measured(column, leaf, _factor(file.schema.column(leaf), column, key_values)))
+                factor = _factor(file.schema.column(leaf), column, key_values)
+                stored = bounds_of(column, DEFAULT_STRING_PREFIX)
+                measured.append(_Measured(column, leaf, factor, stored, column.type in _FLOATING))
         return cls(file.schema, key_values, schema, tuple(measured))
 
     def is_of(self, metadata: pq.FileMetaData) -> bool:
@@ -160,17 +167,17 @@ def _statistics(metadata: pq.FileMetaData, columns: Sequence[_Measured]) -> str:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     drops_nan = _drops_nan(metadata.created_by)
     for measured in columns:
-        column = measured.column
         found = _of_chunks(groups, measured)
         if found is None:
             continue
+        path = measured.column.path
         null_count, low, high = found
-        put_at(nulls, column.path, null_count)
+        put_at(nulls, path, null_count)
         if low is not None:
-            lower, upper = stored_bounds(column, low, high, DEFAULT_STRING_PREFIX)
-            put_at(minimum, column.path, lower)
-            if drops_nan or column.type not in _FLOATING:
-                put_at(maximum, column.path, upper)
+            lower, upper = measured.stored(low, high)
+            put_at(minimum, path, lower)
+            if drops_nan or not measured.is_floating:
+                put_at(maximum, path, upper)
     stats = {
         "numRecords": metadata.num_rows,
         "minValues": minimum,
@@ -186,7 +193,7 @@ def _of_chunks(groups: Sequence[pq.RowGroupMetaData], measured: _Measured) -> tu
 
     None if a row group lacks the number of nulls.
     """
-    nulls, bounds, known = 0, [], measured.factor > 0
+    nulls, lows, highs, known = 0, [], [], measured.factor > 0
     for group in groups:
         chunk = group.column(measured.leaf)
         statistics = chunk.statistics
@@ -194,28 +201,24 @@ def _of_chunks(groups: Sequence[pq.RowGroupMetaData], measured: _Measured) -> tu
             return None
         nulls += statistics.null_count
         if known and statistics.has_min_max:
-            bounds.append((statistics.min_raw, statistics.max_raw))
+            lows.append(statistics.min_raw)
+            highs.append(statistics.max_raw)
         else:
             known = known and statistics.null_count == chunk.num_values
-    low, high = _widest(measured, bounds) if known and bounds else (None, None)
+    low, high = _widest(measured, lows, highs) if known and lows else (None, None)
     return nulls, low, high
 
 
-def _widest(measured: _Measured, bounds: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Return the bounds of all chunks as `stored_bounds` takes them; None if one is NaN, as of old writers."""
-    column = measured.column
-    low, high = min(_values(column, (one[0] for one in bounds))), max(_values(column, (one[1] for one in bounds)))
-    if column.type in _FLOATING:
-        has_nan = any(value != value for one in bounds for value in one)
-        return (None, None) if has_nan else (low or -0.0, high or 0.0)  # footers may have a zero of either sign
-    return (low, high) if measured.factor == 1 else (low * measured.factor, high * measured.factor)
-
-
-def _values(column: StatsColumn, raw: Iterator[Any]) -> Iterator[Any]:
-    """Yield physical values in a form that sorts as the type does: large decimals are signed big-endian bytes."""
-    if not isinstance(column.type, DecimalType):
-        return raw
-    return (int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else value for value in raw)
+def _widest(measured: _Measured, lows: list[Any], highs: list[Any]) -> tuple[Any, Any]:
+    """Return the bounds of all chunks as `bounds_of` takes them; None if one is NaN, as of old writers."""
+    kind, factor = measured.column.type, measured.factor
+    if isinstance(kind, DecimalType) and isinstance(lows[0], bytes):  # signed and big-endian
+        lows, highs = ([int.from_bytes(value, "big", signed=True) for value in values] for values in (lows, highs))
+    elif kind in _FLOATING:
+        has_nan = any(value != value for value in (*lows, *highs))
+        return (None, None) if has_nan else (min(lows) or -0.0, max(highs) or 0.0)  # a zero may have either sign
+    low, high = (lows[0], highs[0]) if len(lows) == 1 else (min(lows), max(highs))
+    return (low, high) if factor == 1 else (low * factor, high * factor)
 
 
 def _drops_nan(created_by: str | None) -> bool:

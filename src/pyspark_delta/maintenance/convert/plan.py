@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +38,7 @@ from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.new_table import new_table
 
 _AT_ONCE = 16  # footers are small: on stores, most of the time is latency
+_GROUP = 32  # files
 _FILES = pa.schema([PATH, PARTITION_VALUES, SIZE, MODIFICATION_TIME, STATS])
 
 
@@ -190,7 +192,8 @@ class _Footers:
     def read(self, paths: pa.Array) -> tuple[StructType, pa.Array]:
         """Return the merged schema of the files, and the statistics of each."""
         step = begin("Read footers", len(paths), "files")
-        read = map_requests(self._footer, _each(paths), min(_AT_ONCE, len(paths)))
+        groups = map_requests(self._group, _groups(paths), min(_AT_ONCE, len(paths)))
+        read = chain.from_iterable(groups)
         merged: StructType | None = None
         texts: list[str | None] = []
         schemas: dict[StructType, list[int]] = {}
@@ -210,6 +213,9 @@ class _Footers:
         if self._request.statistics:
             self._respell(paths, texts, merged, schemas)
         return merged, pa.array(texts, pa.string())
+
+    def _group(self, paths: Sequence[str]) -> list[tuple[str, Footer | None]]:
+        return [self._footer(path) for path in paths]
 
     def _footer(self, path: str) -> tuple[str, Footer | None]:
         request, location = self._request, join(self._request.location, path)
@@ -254,9 +260,11 @@ class _Footers:
                     texts[number] = self._reader.read_as(location, table)
 
 
-def _each(paths: pa.Array) -> Iterator[str]:
-    for start in range(0, len(paths), 4096):
-        yield from paths.slice(start, 4096).to_pylist()
+def _groups(paths: pa.Array) -> Iterator[list[str]]:
+    """Yield the paths in groups, one for each turn of a thread: a turn costs as much as some footers."""
+    size = max(1, min(_GROUP, len(paths) // _AT_ONCE))
+    for start in range(0, len(paths), size):
+        yield paths.slice(start, size).to_pylist()
 
 
 def _draft(

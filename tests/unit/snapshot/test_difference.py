@@ -1,0 +1,32 @@
+"""The files that two versions of a table do not share, with the commits between them and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.difference import ChangedFiles
+from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
+
+COLUMNS = ("path", "deletion_vector")
+
+
+@pytest.mark.parametrize("has_commits", [True, False], ids=["all commits", "a commit is gone"])
+def test_versions_differ_in_the_files_that_commits_between_them_change(tmp_path: Path, has_commits: bool) -> None:
+    builder = TableBuilder(tmp_path / "table")
+    builder.commit(0, [protocol(), metadata(), add("a"), add("b"), add("c")])
+    builder.commit(1, [remove("a"), add("d"), add("e")])
+    builder.commit(2, [remove("d"), add("f")])
+    builder.commit(3, [remove("b"), add("a")])
+    versions = [Snapshot.load(str(builder.location), version=version) for version in (0, 3)]
+    if not has_commits:
+        for one in versions:
+            one.checkpoint()
+        (tmp_path / "table" / "_delta_log" / f"{2:020d}.json").unlink()
+        versions = [Snapshot.load(str(builder.location), version=version) for version in (0, 3)]
+    difference = ChangedFiles.between(*versions)
+    assert (difference.changed is not None) is has_commits
+    assert difference.only_in_one(COLUMNS)["path"].to_pylist() == ["b"]
+    assert sorted(difference.only_in_other(COLUMNS)["path"].to_pylist()) == ["e", "f"]
