@@ -57,7 +57,7 @@ def footers(location: str) -> Prepared:
         with ThreadPoolExecutor(2) as pool:
             return sum(pool.map(lambda file: pq.read_metadata(file).num_rows, Path(path).glob("*.parquet")))
 
-    return _prepared(location, read)
+    return _prepared(location, read, is_table=False)
 
 
 def deltalake(location: str) -> Prepared:
@@ -82,7 +82,7 @@ def delta_spark(location: str) -> Prepared:
     return _prepared(location, lambda path: spark.sql(f"convert to delta parquet.`{path}`").collect())
 
 
-def _prepared(location: str, convert: Callable[[str], Any]) -> Prepared:
+def _prepared(location: str, convert: Callable[[str], Any], *, is_table: bool = True) -> Prepared:
     """One call on a directory of links to the files; the answer is the number of rows by the statistics."""
     folder = tempfile.TemporaryDirectory(prefix="b30-", dir=Path(location).parent)
     path = str(Path(folder.name, "files"))
@@ -91,7 +91,7 @@ def _prepared(location: str, convert: Callable[[str], Any]) -> Prepared:
     def answer(_: object) -> int:
         from pyspark_delta.table import Table
 
-        found = Table.open(path).count()
+        found = Table.open(path).count() if is_table else None
         folder.cleanup()
         return found
 

@@ -110,8 +110,8 @@ class _Layout:
             leaf = None if column.leaf is None else leaves.get(".".join(column.path).casefold())
             if leaf is not None:
                 factor = _factor(file.schema.column(leaf), column, key_values)
-                stored = bounds_of(column, DEFAULT_STRING_PREFIX)
-                measured.append(_Measured(column, leaf, factor, stored, column.type in _FLOATING))
+                bounds = bounds_of(column, DEFAULT_STRING_PREFIX)
+                measured.append(_Measured(column, leaf, factor, bounds, column.type in _FLOATING))
         return cls(file.schema, key_values, schema, tuple(measured))
 
     def is_of(self, metadata: pq.FileMetaData) -> bool:

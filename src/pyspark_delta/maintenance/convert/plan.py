@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
+from pyspark_delta.data.opened import is_local
 from pyspark_delta.display import counted, html_facts, listed
 from pyspark_delta.errors import DataFileError, InvalidOperationError, SchemaMismatchError, TableNotFoundError
 from pyspark_delta.maintenance.convert.footers import Footer, FooterReader
@@ -192,19 +194,24 @@ class _Footers:
     def read(self, paths: pa.Array) -> tuple[StructType, pa.Array]:
         """Return the merged schema of the files, and the statistics of each."""
         step = begin("Read footers", len(paths), "files")
-        groups = map_requests(self._group, _groups(paths), min(_AT_ONCE, len(paths)))
+        local = is_local(self._request.location, self._request.storage_options)
+        at_once = (os.cpu_count() or 1) if local else _AT_ONCE
+        groups = map_requests(self._group, _groups(paths), min(at_once, len(paths)))
         read = chain.from_iterable(groups)
         merged: StructType | None = None
         texts: list[str | None] = []
         schemas: dict[StructType, list[int]] = {}
+        known: dict[int, tuple[StructType, list[int]]] = {}  # by identity, because the hash of a schema takes long
         for number, (path, footer) in enumerate(step.shown(read, lambda _: 1)):
             texts.append(None if footer is None else footer.stats)
             if footer is None:
                 self.skipped.append(path)
                 continue
-            if footer.schema not in schemas:
-                merged = footer.schema if merged is None else self._merged(merged, footer.schema, path)
-            schemas.setdefault(footer.schema, []).append(number)
+            if id(footer.schema) not in known:
+                if footer.schema not in schemas:
+                    merged = footer.schema if merged is None else self._merged(merged, footer.schema, path)
+                known[id(footer.schema)] = footer.schema, schemas.setdefault(footer.schema, [])
+            known[id(footer.schema)][1].append(number)
         if merged is None:
             raise InvalidOperationError(
                 f"No file in '{self._request.location}' can be read as Parquet. Name a directory with Parquet files.",

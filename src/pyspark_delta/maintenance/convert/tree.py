@@ -12,6 +12,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.storage import ObjectStore, store_for
 from pyspark_delta.storage.contract import TREE
+from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.paths import join
 
 _SPARK_METADATA = "_spark_metadata"
@@ -61,7 +62,8 @@ def _with_status(files: pa.Table, location: str, store: ObjectStore) -> pa.Table
     if not files["size"].null_count:
         return files
     paths = (join(location, path) for chunk in files["path"].chunks for path in chunk.to_pylist())
-    statuses = map_requests(store.status, paths, min(_AT_ONCE, files.num_rows))
+    at_once = 1 if isinstance(store, LocalStore) else min(_AT_ONCE, files.num_rows)
+    statuses = map_requests(store.status, paths, at_once)
     batches = []
     while some := list(islice(statuses, 65_536)):
         columns = [pa.array([getattr(status, name) for status in some], pa.int64()) for name in TREE.names[1:]]
