@@ -21,7 +21,7 @@ from pyspark_delta.maintenance.rewriting.bins import Bin, Bins
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords, commit_bins, delete_bins
 from pyspark_delta.maintenance.rewriting.rewrite import BinWriter, Rewriting, rewrite_in_order
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
-from pyspark_delta.maintenance.rewriting.tasks import rewrite_in_tasks
+from pyspark_delta.maintenance.rewriting.tasks import TaskWriter, rewrite_in_tasks
 from pyspark_delta.protocol.state import TableState
 
 _ONE_COMMIT = 1 << 30  # bytes; a smaller run makes one commit
@@ -35,13 +35,14 @@ PHASE = "Rewrite files"
 class RunOptions:
     """How a run is done: its budget, how bins are written, and the bytes of each commit (by default, by the run).
 
-    With `tasks`, bins are rewritten outside of this process, as `rewrite_in_order` would; the writer is not called.
+    With `tasks`, bins are rewritten outside of this process by `task_writer`, many at once; the writer is not called.
     """
 
     budget: Budget = UNLIMITED
     writer: BinWriter = rewrite_in_order
     batch_size: int | None = None
     tasks: TaskRunner | None = None
+    task_writer: TaskWriter = rewrite_in_tasks
 
     def commits_of(self, size: int, bins: int) -> int:
         """Return about how many commits a run of so many bytes makes."""
@@ -160,7 +161,7 @@ class _Work:
     def _rewrite(self, group: list[Bin]) -> list[RewrittenBin]:
         if self._tasks is not None:
             self._check()
-            return rewrite_in_tasks(self._tasks, self._rewriting, group)
+            return self._run.options.task_writer(self._tasks, self._rewriting, group)
         return [self._run.options.writer(self._rewriting, one, self._check) for one in group]
 
     def _check(self) -> None:
