@@ -60,7 +60,7 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
         partitioning = [f"c{context.schema.names.index(name)}" for name in partitioning]
     if partitioning and not few_partitions:
         frame = frame.sortWithinPartitions(*partitioning)  # so that a task has one file open at a time
-    rows = run_on_workers(frame, partial(_write_partition, context, few_partitions), RESULT)
+    rows = run_on_workers(frame, partial(write_partition, context, few_partitions), RESULT)
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
 
 
@@ -197,9 +197,10 @@ def partition_id() -> int:
     return task.partitionId() if task else 0
 
 
-def _write_partition(
+def write_partition(
     context: WriteContext, in_any_order: bool, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """Write the rows of the current task, as `write_rows` does."""
     yield from write_rows(context, in_any_order, partition_id(), batches)
 
 
