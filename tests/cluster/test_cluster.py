@@ -232,3 +232,19 @@ def test_a_task_commits_through_the_catalog_of_a_table(delta_cluster: SparkSessi
     assert values.map(append).collect() == [3]
     assert warehouse.ids() == [0, 1, 2, 4, 7]
     assert sorted(row[0] for row in table.toDF().collect()) == [0, 1, 2, 4, 7]
+
+
+def test_rows_are_laid_out_by_an_exchange_between_executors(delta_cluster: SparkSession, tmp_path: Path) -> None:
+    """The driver gets the names of files; each partition is a bin with files of its own."""
+    table = make(delta_cluster, tmp_path, **VECTORS, **FEED)
+    table.delete("n = 3")
+    set_cost(delta_cluster, **TASKS, driver_local_bytes=0)
+    plan = table.optimize().withTargetSize(700).plan(zOrderBy=["id", "n"])
+    table.delete("n = 4")
+    result = plan.execute()
+    set_cost(delta_cluster)
+    assert engine_of(str(tmp_path)) == "Arrow in tasks"
+    assert (result.bins, result.bins_given_up, result.removed.count) == (3, 0, 3)
+    assert result.added.count > 3
+    assert rows(tmp_path) == [row for row in expected() if row["n"] not in (3, 4)]
+    assert not list(tmp_path.rglob("row_origins_*"))

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from tests.interop.conftest import DeltaSparkServer
+from tests.pickled_tasks import PickledTasks
 
 from pyspark_delta.data.reader import read_plan
+from pyspark_delta.maintenance.rewriting.plan import in_tasks
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
@@ -69,7 +71,8 @@ def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkS
         if turn % 2:
             peer.sql(f"optimize delta.`{path}`")
         else:
-            result = opened(path).optimize(full=turn == 2)
+            plan = opened(path).optimize(full=turn == 2, plan=True)
+            result = (in_tasks(plan, PickledTasks()) if turn else plan).execute()
             assert result.layout is not None
             assert result.layout.other_files >= 2
         assert tracked(path) == before == theirs(peer, path)
@@ -86,14 +89,16 @@ def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkS
     assert len(json.loads(domain.configuration)["clusteringColumns"]) == 2
 
 
+@pytest.mark.parametrize("tasks", [None, PickledTasks()], ids=["in this process", "in tasks"])
 def test_a_whole_cube_of_ours_is_left_alone_by_delta_spark(
-    delta_spark_server: DeltaSparkServer, tmp_path: Path
+    delta_spark_server: DeltaSparkServer, tmp_path: Path, tasks: PickledTasks | None
 ) -> None:
     peer, path = delta_spark_server, tmp_path / "t"
     peer.sql(f"create table delta.`{path}` (id bigint, b bigint) using delta cluster by (id)")
     for number in range(2):
         peer.sql(f"insert into delta.`{path}` select id, id from range({number}, 100, 2)")
-    opened(path).optimize()
+    plan = opened(path).optimize(plan=True)
+    assert (plan if tasks is None else in_tasks(plan, tasks)).execute().layout.new_cubes == 1
     version = opened(path).version
     peer.sql(f"optimize delta.`{path}`")
     assert opened(path).version == version

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
+from tests.costs import SetCost
 
 from pyspark_delta import DeltaTable
 from pyspark_delta.errors import UnsupportedDataFileError
@@ -147,6 +148,31 @@ class OldLists:
         kept = before.keys() & after.keys()
         assert kept
         assert {key: before[key] for key in kept} == {key: after[key] for key in kept}
+
+    def test_optimize_leaves_such_files_to_spark(
+        self,
+        table: DeltaTable,
+        session: SparkSession,
+        ids: Callable[[], dict[str, int | None]],
+        tmp_path: Path,
+        cost: SetCost,
+    ) -> None:
+        """In this process and in tasks. What is deleted meanwhile is deleted in the new file."""
+        detail = table.detail().collect()[0]
+        has_vectors = detail["properties"].get("delta.enableDeletionVectors") == "true"
+        if has_vectors:
+            table.delete("id = 2")
+        cost(session, **({"driver_local_bytes": 0} if has_vectors or detail["partitionColumns"] else {}))
+        before, plan = ids(), table.optimize().plan()
+        cost(session)
+        if has_vectors:
+            table.delete("id = 4")
+        result = plan.execute()
+        assert (result.removed.count, result.added.count, result.bins_given_up) == (2, 1, 0)
+        left = [1, 3, 5] if has_vectors else [1, 2, 3, 4, 5]
+        assert [row["id"] for row in Table.open(tmp_path / "t").scan().to_arrow().to_pylist()] == left
+        assert _values(table) == _of(*left)
+        assert ids() == {text: before[text] for text in ids()}
 
     def test_a_plan_counts_rows_of_such_files(self, table: DeltaTable) -> None:
         assert table.delete("id = 2", plan=True).rows_affected == 1

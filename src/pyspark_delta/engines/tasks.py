@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
@@ -34,6 +35,29 @@ class TaskRunner(Protocol):
         `result` is their schema, with a column for failures as `failures.or_failure` fills it. Raises the first
         failure.
         """
+
+    def run_exchange(
+        self, items: Iterable[object], divide: ItemTask, exchange: Exchange, write: ArrowTask, result: pa.Schema
+    ) -> pa.Table:
+        """Run `divide` on each item in a task of its own, exchange its rows, and run `write` on what each task gets.
+
+        Return the rows of all, with a column for failures as above. Raises none of them: the caller may have to delete
+        what other tasks wrote.
+        """
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """How rows of `schema` go from tasks to others: `task` is the column with the number of the task that gets a row.
+
+    Numbers are below `tasks`. A task gets its rows in the order of the columns `order`. A column of binaries may have
+    values of some MiB; tasks get few of them at once.
+    """
+
+    schema: pa.Schema
+    task: str
+    tasks: int
+    order: tuple[str, ...]
 
 
 def pickle_items(items: Iterable[object]) -> list[bytes]:
@@ -157,7 +181,7 @@ def or_failure(make: Callable[[], pa.Table], schema: pa.Schema) -> Iterator[pa.R
     yield from result.to_batches()
 
 
-def raise_failure(result: pa.Table) -> None:
+def raise_failure(result: pa.Table | pa.RecordBatch) -> None:
     """Raise the first error among the rows of tasks."""
     failures = result.column(FAILURE).drop_null()
     if len(failures):

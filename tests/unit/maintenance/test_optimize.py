@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +15,12 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 from tests.inline_vectors import vector
 from tests.managed import Warehouse
+from tests.pickled_tasks import PickledTasks
 from tests.table_kinds import KINDS, changed
 
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.data.reader import read_plan
-from pyspark_delta.engines.tasks import ItemTask, raise_failure
 from pyspark_delta.errors import (
     DataFileError,
     InvalidOptionError,
@@ -394,24 +392,6 @@ def test_a_plan_of_many_files_has_no_object_for_each(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- tasks
-class PickledTasks:
-    """Tasks outside of this process: what they get and return is pickled."""
-
-    def __init__(self) -> None:
-        self.jobs: list[int] = []
-
-    def cores(self) -> int:
-        return 1
-
-    def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
-        given = pickle.loads(pickle.dumps(list(items)))
-        self.jobs.append(len(given))
-        rows = [batch for number, item in enumerate(given) for batch in task(number, item)]
-        found = pa.Table.from_batches(rows, result)
-        raise_failure(found)
-        return found
-
-
 @pytest.mark.findings("F02")  # files are damaged
 def test_tasks_write_the_same_files_as_threads(tmp_path: Path) -> None:
     properties = {"delta.enableRowTracking": "true", **VECTORS}

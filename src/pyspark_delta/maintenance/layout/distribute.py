@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ import pyarrow as pa
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
 from pyspark_delta.maintenance.layout.order_keys import Integers
 from pyspark_delta.maintenance.layout.splits import Splits
+
+Leaves: TypeAlias = "np.ndarray[Any, Any]"
+"""The leaf of each row, in any type of whole numbers."""
 
 _MOST_BYTES = 1 << 30  # of rows that are ordered at once: offsets of texts have 32 bits
 _PIECE = 256 << 10  # bytes that the rows of a leaf should have, each time they are written
@@ -108,18 +111,14 @@ class Distribution:
 
     def _order(self, *, spill: bool) -> None:
         """Order the waiting rows by leaf, and write them, or keep them in memory."""
-        leaves, rows = np.concatenate(self._leaves), one_batch(self._waiting)
+        found = by_leaf(self._waiting, self._leaves)
         self._waiting, self._leaves, self._bytes = [], [], 0
-        order = np.argsort(leaves, kind="stable")
-        rows = rows.take(pa.array(order))
-        present, starts = np.unique(leaves[order], return_index=True)
-        starts = np.append(starts, len(order)).astype(np.int64)
         if not spill:
-            self._runs.append(_Run(present, starts, rows))
+            self._runs.append(_Run(found.leaves, found.starts, found.rows))
             return
         if self._spill is None:
-            self._spill = _Spill(rows.schema, self._directory)
-        self._runs.append(_Run(present, self._spill.write(rows, starts)))
+            self._spill = _Spill(found.rows.schema, self._directory)
+        self._runs.append(_Run(found.leaves, self._spill.write(found.rows, found.starts)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,6 +171,27 @@ class _Spill:
         assert self._source is not None
         self._source.close()
         self._folder.cleanup()
+
+
+class RowsByLeaf(NamedTuple):
+    """Rows ordered by leaf, the leaves that have some, and where each starts; the last start is the number of rows.
+
+    `order` says which row each was before.
+    """
+
+    rows: pa.RecordBatch
+    leaves: Leaves
+    starts: Integers
+    order: Integers
+
+
+def by_leaf(batches: Sequence[pa.RecordBatch], leaves: Sequence[Leaves]) -> RowsByLeaf:
+    """Return the rows of some batches, of one or more, ordered by their leaves. Rows of a leaf stay in order."""
+    of_row = np.concatenate(leaves)
+    order = np.argsort(of_row, kind="stable")
+    present, starts = np.unique(of_row[order], return_index=True)
+    rows = one_batch(batches).take(pa.array(order))
+    return RowsByLeaf(rows, present, np.append(starts, len(order)).astype(np.int64), order)
 
 
 def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

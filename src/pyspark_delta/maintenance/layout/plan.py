@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyspark_delta.maintenance.layout.columns import (
 from pyspark_delta.maintenance.layout.cubes import CUBE_ID, ChosenFiles, CubeSizes, files_to_cluster
 from pyspark_delta.maintenance.layout.layouts import Cluster, Layout
 from pyspark_delta.maintenance.layout.rewrite import LayoutWriter
+from pyspark_delta.maintenance.layout.tasks import lay_out_in_tasks
 from pyspark_delta.maintenance.rewriting.bins import Bins
 from pyspark_delta.maintenance.rewriting.candidates import GROUP, LIVE, Candidates, FileMasks, choose_files
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins
@@ -28,6 +30,7 @@ from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
 from pyspark_delta.maintenance.rewriting.plan import Parameters, RewritePlan, predicate_text
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting
 from pyspark_delta.maintenance.rewriting.run import RunOptions
+from pyspark_delta.maintenance.rewriting.tasks import TaskWriter
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.snapshot import Snapshot
 
@@ -64,6 +67,10 @@ class LayoutPlan(RewritePlan):
     def __str__(self) -> str:
         text = super().__str__()
         return text if self.is_nothing else f"{text}\n  rows are {self.writer.words}"
+
+    def task_writer(self) -> TaskWriter:
+        """Return what lays rows out in tasks, with an exchange."""
+        return partial(lay_out_in_tasks, self.writer)
 
     def _result(self, commits: Sequence[CommittedBins]) -> RewriteResult:
         done = [one for commit in commits for one in commit.bins if one.source.number >= 0]

@@ -10,31 +10,29 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from pyspark_delta.actions.columns import CLUSTERING_PROVIDER, TAGS
-from pyspark_delta.data.parts import RollingFileWriter, delete_written
+from pyspark_delta.data.parts import delete_written
 from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.maintenance.layout.columns import LayoutColumn
 from pyspark_delta.maintenance.layout.cubes import PROVIDER, CubeSizes, cube_tags, new_cubes
 from pyspark_delta.maintenance.layout.distribute import Distribution, most_leaves
-from pyspark_delta.maintenance.layout.layouts import LEAVES_PER_FILE, Cluster, Layout, ordered, splits_of
+from pyspark_delta.maintenance.layout.layouts import LEAVES_PER_FILE, Cluster, Layout, splits_of
 from pyspark_delta.maintenance.layout.sample import sample_rows, sampled
+from pyspark_delta.maintenance.layout.writing import file_context, number_name, write_leaves
 from pyspark_delta.maintenance.rewriting.bins import Bin
-from pyspark_delta.maintenance.rewriting.origins import KeptOrder, Positions
+from pyspark_delta.maintenance.rewriting.origins import Deleted, KeptOrder, Origins, Positions
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, as_added, kept_order
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.parallel import flat_map_ordered
 
 _IN_MEMORY = 32 << 20  # bytes of origins
-_SMALLEST_GROUP = 16 << 20  # bytes of rows in a row group
-_OVERFULL = 2  # times its share of the bytes after which a file is continued
 
 
 @dataclass(frozen=True)
@@ -73,25 +71,35 @@ class LayoutWriter:
                 rows.add(_numbered(rewriting, batch, rows))
             rows.finish()
             per_file = -(-splits.leaf_count // files)
-            writer = _FileWriter(_file_context(rewriting, source), rows, self.layout, self.columns, per_file, check)
+            writer = _FileWriter(file_context(rewriting, source), rows, self.layout, self.columns, per_file, check)
             found = writer.write(files, source.number * files, rewriting.readers)
-        return self._result(rewriting, source, files, found)
-
-    def _result(self, rewriting: Rewriting, source: Bin, count: int, found: Sequence[_FilesOfThread]) -> RewrittenBin:
+        orders = tuple(some.order for some in found)
         written = written_files(file for some in found for file in some.files)
+        origins = self._origins(rewriting, source, written, orders)
+        return self.rewritten(rewriting, source, [n for some in found for n in some.numbers], written, origins)
+
+    def rewritten(
+        self, rewriting: Rewriting, source: Bin, numbers: Sequence[int], written: pa.Table, origins: Origins | None
+    ) -> RewrittenBin:
+        """Return a bin whose files were written; each of them is or continues the file of a number in the layout."""
         new_files = as_added(written, source, rewriting)
         if self.cubes is not None and new_files.num_rows:
             cubes = new_cubes(int(written["size"].to_numpy().sum()), self.cubes)
             tags = [list(cube_tags(cube, self.columns).items()) for cube in cubes]
-            of_file = [tags[number * len(cubes) // count] for some in found for number in some.numbers]
+            count = max(source.new_files, 1)
+            of_file = [tags[number * len(cubes) // count] for number in numbers]
             providers = pa.array([PROVIDER] * new_files.num_rows, CLUSTERING_PROVIDER.type)
             new_files = new_files.append_column(TAGS, pa.array(of_file, TAGS.type))
             new_files = new_files.append_column(CLUSTERING_PROVIDER, providers)
-        rows = written["num_records"].to_numpy()
-        kept = kept_order(rewriting.snapshot, source, int(rows.sum()))
-        orders = tuple(some.order for some in found)
-        is_known = kept is not None and sum(order.count for order in orders) == rows.sum()
-        return RewrittenBin.of(source, new_files, rows, Reordered(kept, orders) if kept and is_known else None)
+        return RewrittenBin.of(source, new_files, written["num_records"].to_numpy(), origins)
+
+    def _origins(
+        self, rewriting: Rewriting, source: Bin, written: pa.Table, orders: tuple[RowOrder, ...]
+    ) -> Origins | None:
+        rows = int(written["num_records"].to_numpy().sum())
+        kept = kept_order(rewriting.snapshot, source, rows)
+        is_known = sum(order.count for order in orders) == rows
+        return Reordered(kept, orders) if kept is not None and is_known else None
 
 
 class RowOrder:
@@ -128,15 +136,9 @@ class Reordered:
     kept: KeptOrder
     orders: tuple[RowOrder, ...] = field(repr=False)
 
-    def places(self, source: int, rows: BitMap64) -> Positions:
-        """Return the places of some rows of a source."""
-        return self._moved(np.sort(self.kept.places(source, rows)))
-
-    def all_places(self, source: int) -> Positions:
-        """Return the places of all rows of a source."""
-        return self._moved(self.kept.all_places(source))
-
-    def _moved(self, wanted: Positions) -> Positions:
+    def places(self, deleted: Deleted) -> Positions:
+        """Return the places of some rows."""
+        wanted = np.sort(self.kept.places(deleted))
         before = np.cumsum([0, *(order.count for order in self.orders)])
         found = [order.places(wanted) + first for order, first in zip(self.orders, before.tolist(), strict=False)]
         return np.concatenate(found)
@@ -158,9 +160,12 @@ class _FileWriter:
         done: list[WrittenFile] = []
 
         def write(numbers: np.ndarray[Any, Any]) -> Iterator[_FilesOfThread]:
-            found = self._write(numbers.tolist(), part)
+            order = RowOrder()
+            files = ((number, self._leaves(number)) for number in numbers.tolist())
+            first = part + int(numbers[0])
+            found = write_leaves(self.context, self.layout, self.columns, files, order, first)
             done.extend(found.files)
-            yield found
+            yield _FilesOfThread(*found, order)
 
         numbers = np.array_split(np.arange(count), max(min(threads, count), 1))
         try:
@@ -169,34 +174,11 @@ class _FileWriter:
             delete_written(self.context, done)
             raise
 
-    def _write(self, numbers: Sequence[int], part: int) -> _FilesOfThread:
-        """Write some files with one writer, which then learns only once how to encode them."""
-        order = RowOrder()
-        writer = RollingFileWriter(self.context, part + numbers[0])
-        files: list[WrittenFile] = []
-        of_number: list[int] = []
-        try:
-            for number in numbers:
-                begun = writer.files_begun
-                for batch in self._batches(number, order):
-                    files += writer.add(batch)
-                files += writer.end_file()
-                of_number += [number] * (writer.files_begun - begun)
-            files += writer.finish()
-        except BaseException:
-            writer.abandon()
-            delete_written(self.context, files)
-            raise
-        return _FilesOfThread(files, of_number, order)
-
-    def _batches(self, number: int, order: RowOrder) -> Iterator[pa.RecordBatch]:
-        names = list(self.context.schema.names)
+    def _leaves(self, number: int) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Yield the rows of each leaf of a file."""
         for leaf in range(number * self.per_file, min((number + 1) * self.per_file, len(self.rows.rows))):
             self.check()
-            for batch in ordered(self.layout, self.rows.read([leaf]), self.columns):
-                if batch.num_columns > len(names):
-                    order.append(batch.column(len(names)).to_numpy())
-                yield pa.RecordBatch.from_arrays(batch.columns[: len(names)], names)
+            yield self.rows.read([leaf])
 
 
 class _FilesOfThread(NamedTuple):
@@ -219,14 +201,6 @@ def _held(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[pa.Record
     return held, True
 
 
-def _file_context(rewriting: Rewriting, source: Bin) -> WriteContext:
-    """Return how files are written. A file that gets far more than its share of rows is continued in another one."""
-    memory = rewriting.memory // rewriting.threads
-    group = max(_SMALLEST_GROUP, min(rewriting.write.row_group_bytes, memory // (4 * rewriting.readers)))
-    limit = _OVERFULL * max(source.size // max(source.new_files, 1), 1)
-    return replace(rewriting.write, row_group_bytes=group, target_file_size=limit)
-
-
 def _numbered(rewriting: Rewriting, rows: pa.RecordBatch, before: Distribution) -> pa.RecordBatch:
     """Return rows with their numbers, in the order in which they are read, as the last column.
 
@@ -234,7 +208,5 @@ def _numbered(rewriting: Rewriting, rows: pa.RecordBatch, before: Distribution) 
     """
     if not is_active(rewriting.snapshot.configuration, Feature.DELETION_VECTORS):
         return rows
-    name, first = "number", int(before.rows.sum())
-    while name in rows.schema.names:
-        name += "_"
+    first, name = int(before.rows.sum()), number_name(rows.schema.names)
     return rows.append_column(name, pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +18,15 @@ from pyspark_delta.storage import store_for
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 """Positions of rows among all rows of the new files of a bin, which are counted in the order of the files."""
 
+Deleted: TypeAlias = Mapping[int, BitMap64 | None]
+"""Rows of sources, by the number of the source: their positions in that file, or None for all its rows."""
+
 
 class Origins(Protocol):
     """Where the rows of the sources of a bin are in its new files; sources are numbers of files in the bin."""
 
-    def places(self, source: int, rows: BitMap64) -> Positions:
-        """Return the places of some rows of a source, which are given by their positions in that file.
-
-        None of them was deleted when the bin was rewritten.
-        """
-
-    def all_places(self, source: int) -> Positions:
-        """Return the places of all rows of a source."""
+    def places(self, deleted: Deleted) -> Positions:
+        """Return the places of some rows, in any order. None of them was deleted when the bin was rewritten."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +43,20 @@ class KeptOrder:
     starts: Positions = field(repr=False)
     copied: frozenset[int] = frozenset()
 
-    def places(self, source: int, rows: BitMap64) -> Positions:
-        """Return the places of some rows of a source: their positions, without the deleted rows before them."""
+    def places(self, deleted: Deleted) -> Positions:
+        """Return the places of some rows."""
+        return _joined(self._places(source, rows) for source, rows in deleted.items())
+
+    def _places(self, source: int, rows: BitMap64 | None) -> Positions:
+        """Return the places of rows of a source: their positions, without the deleted rows before them."""
+        if rows is None:
+            return np.arange(self.starts[source], self.starts[source + 1], dtype=np.int64)
         if source in self.copied:
             return np.asarray(self.starts[source] + to_indexes(rows))
         (vector,) = read_vectors(self.location, self.storage_options, self.files.slice(source, 1))
         indexes = to_indexes(rows)
         deleted_before = np.searchsorted(to_indexes(vector), indexes)
         return np.asarray(self.starts[source] + indexes - deleted_before)
-
-    def all_places(self, source: int) -> Positions:
-        """Return the places of all rows of a source."""
-        return np.arange(self.starts[source], self.starts[source + 1], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -69,16 +68,19 @@ class RowOrigins:
 
     load: Callable[[], tuple[Positions, Positions]]
 
-    def places(self, source: int, rows: BitMap64) -> Positions:
-        """Return the places of some rows of a source, by a search in the origins of all rows."""
+    def places(self, deleted: Deleted) -> Positions:
+        """Return the places of some rows, by a search in the origins of all rows."""
         sources, positions = self.load()
-        found = np.flatnonzero(sources == source)
-        return np.asarray(found[np.isin(positions[found], to_indexes(rows))])
 
-    def all_places(self, source: int) -> Positions:
-        """Return the places of all rows of a source."""
-        sources, _ = self.load()
-        return np.flatnonzero(sources == source)
+        def of(source: int, rows: BitMap64 | None) -> Positions:
+            found = np.flatnonzero(sources == source)
+            return found if rows is None else np.asarray(found[np.isin(positions[found], to_indexes(rows))])
+
+        return _joined(of(source, rows) for source, rows in deleted.items())
+
+
+def _joined(places: Iterable[Positions]) -> Positions:
+    return np.concatenate([np.zeros(0, np.int64), *places])
 
 
 def read_vectors(location: str, storage_options: Mapping[str, str], files: pa.Table) -> list[BitMap64]:

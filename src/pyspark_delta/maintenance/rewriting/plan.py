@@ -31,6 +31,7 @@ from pyspark_delta.maintenance.rewriting.metrics import (
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewrite_in_order, without_rows
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.maintenance.rewriting.run import Run, RunOptions
+from pyspark_delta.maintenance.rewriting.tasks import TaskWriter, rewrite_in_tasks
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.properties import STATS_NUM_COLUMNS, TARGET_FILE_SIZE
 from pyspark_delta.snapshot import Snapshot
@@ -133,6 +134,10 @@ class RewritePlan:
         """What rewrites the files: this process, or tasks outside of it."""
         return NONE if not len(self.bins) else DRIVER if self.options.tasks is None else TASKS
 
+    def task_writer(self) -> TaskWriter | None:
+        """Return what rewrites the files in tasks; None if only this process can."""
+        return rewrite_in_tasks if self.options.writer is rewrite_in_order else None
+
     @property
     def commits(self) -> int:
         """How many commits the run makes at most, unless it takes longer than expected."""
@@ -209,14 +214,14 @@ class RewritePlan:
 def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
     """Return a plan whose files are rewritten in tasks outside of this process; itself if a writer here is needed.
 
-    Tasks keep the order of rows and encode all of them. Other writers, such as those of layouts, run in this process;
-    so does a plan that copies most of its bytes, which takes little time.
+    Tasks decode and encode all rows. A plan that copies most of its bytes runs in this process: it takes little time.
     """
     if isinstance(plan.options.writer, RowGroupCopying) and 2 * plan.bytes_copied < plan.bytes_read:
         plan = replace(plan, options=replace(plan.options, writer=rewrite_in_order))
-    if plan.options.writer is not rewrite_in_order:
+    writer = plan.task_writer()
+    if writer is None:
         return plan
-    return replace(plan, options=replace(plan.options, tasks=tasks))
+    return replace(plan, options=replace(plan.options, tasks=tasks, task_writer=writer))
 
 
 def check_rewritable(snapshot: Snapshot) -> None:

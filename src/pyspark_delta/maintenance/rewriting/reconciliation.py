@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from pyspark_delta.actions.columns import DELETION_VECTOR
 from pyspark_delta.features import Feature, is_active
@@ -141,28 +142,29 @@ def _deleted_places(
     None if that is unknown, or if a source has got rows or row ids that it had not.
     """
     vectors = one.removes["deletion_vector"].to_pylist()
-    places = [np.zeros(0, np.int64)]
+    deleted: dict[int, BitMap64 | None] = {}
     for at, change in touched.items():
         source = one.removes[SOURCE][at].as_py()
         if change is None:
-            if one.origins is None:
-                return None
-            places.append(one.origins.all_places(source))
+            deleted[source] = None
             continue
         if change.base_row_id is not None and change.base_row_id != one.removes["base_row_id"][at].as_py():
             return None
         if change.vector == vectors[at]:
             continue
         before, after = read_vectors(base.location, base.storage_options, _two(one.removes, at, change.vector))
-        if before - after or one.origins is None:
+        if before - after:
             return None
-        places.append(one.origins.places(source, after - before))
+        deleted[source] = after - before
         vectors[at] = change.vector
+    if deleted and one.origins is None:
+        return None
+    places = one.origins.places(deleted) if deleted and one.origins is not None else np.zeros(0, np.int64)
     removes = one.removes.set_column(
         one.removes.column_names.index("deletion_vector"), DELETION_VECTOR, pa.array(vectors, DELETION_VECTOR.type)
     )
     is_gone = [at in touched and touched[at] is None for at in range(removes.num_rows)]
-    return np.concatenate(places), replace(one, removes=removes.filter(pc.invert(pa.array(is_gone, pa.bool_()))))
+    return places, replace(one, removes=removes.filter(pc.invert(pa.array(is_gone, pa.bool_()))))
 
 
 def _two(files: pa.Table, at: int, vector: Mapping[str, Any] | None) -> pa.Table:

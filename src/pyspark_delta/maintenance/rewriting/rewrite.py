@@ -92,9 +92,16 @@ class Rewriting:
     @cached_property
     def read(self) -> ReadContext:
         """How rows are read: the columns that `write` writes, in the same order."""
-        return file_source(self.snapshot).read_context(
-            self._columns.schema.fields, row_ids=self.write is not self._columns, time_zone=self.time_zone
-        )
+        return self._read_context(None)
+
+    def read_with_positions(self, name: str) -> ReadContext:
+        """Return how rows are read with one more column, at the end: the position of each in its file."""
+        return self._read_context(name)
+
+    def _read_context(self, row_index: str | None) -> ReadContext:
+        has_ids = self.write is not self._columns
+        fields, zone = self._columns.schema.fields, self.time_zone
+        return file_source(self.snapshot).read_context(fields, row_ids=has_ids, row_index=row_index, time_zone=zone)
 
     def write_context(self, source: Bin) -> WriteContext:
         """Return how the rows of a bin are written: to one file, or to as many as its size needs."""

@@ -31,7 +31,8 @@ class RewrittenBin:
     provider if the files are to have some. `rows` is the number of stored rows of each. Without `origins`, the bin is
     given up if another commit changes one of its sources. `removes` are the sources as the commit removes them.
     `unused` are the numbers of new files that are not added, because all their rows are deleted meanwhile.
-    `vector_files` are new files with deletion vectors, by their paths in the table.
+    `vector_files` are new files with deletion vectors, by their paths in the table; `temporary_files` are needed only
+    until the commit.
     """
 
     source: Bin
@@ -41,6 +42,7 @@ class RewrittenBin:
     removes: pa.Table = field(repr=False)
     unused: frozenset[int] = frozenset()
     vector_files: tuple[str, ...] = ()
+    temporary_files: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: Bin, new_files: pa.Table, rows: Positions, origins: Origins | None) -> RewrittenBin:
@@ -58,7 +60,7 @@ class RewrittenBin:
     @property
     def written(self) -> list[str]:
         """The paths of everything that was written for the bin."""
-        return [*self.new_files["path"].to_pylist(), *self.vector_files]
+        return [*self.new_files["path"].to_pylist(), *self.vector_files, *self.temporary_files]
 
     def used_paths(self, location: str) -> Iterator[str]:
         """Yield the paths of what the commit names."""

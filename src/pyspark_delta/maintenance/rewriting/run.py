@@ -15,13 +15,14 @@ from itertools import accumulate, chain, islice
 
 from pyspark_delta import progress
 from pyspark_delta.engines.tasks import TaskRunner
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, UnsupportedDataFileError
+from pyspark_delta.logs import logger
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.rewriting.bins import Bin, Bins
 from pyspark_delta.maintenance.rewriting.commits import CommittedBins, CommitWords, commit_bins, delete_bins
 from pyspark_delta.maintenance.rewriting.rewrite import BinWriter, Rewriting, rewrite_in_order
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
-from pyspark_delta.maintenance.rewriting.tasks import rewrite_in_tasks
+from pyspark_delta.maintenance.rewriting.tasks import TaskWriter, rewrite_in_tasks
 from pyspark_delta.protocol.state import TableState
 
 _ONE_COMMIT = 1 << 30  # bytes; a smaller run makes one commit
@@ -29,19 +30,23 @@ _SECONDS = 30.0  # of work in a commit
 _SHARE = 0.1  # of a run in a commit
 _BINS_A_CORE = 4  # of a job at least, so that cores seldom wait for the end of a job
 PHASE = "Rewrite files"
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How a run is done: its budget, how bins are written, and the bytes of each commit (by default, by the run).
 
-    With `tasks`, bins are rewritten outside of this process, as `rewrite_in_order` would; the writer is not called.
+    With `tasks`, bins are rewritten outside of this process by `task_writer`, many at once; the writer is not called.
+    `fallback` writes bins with a file that Arrow cannot read.
     """
 
     budget: Budget = UNLIMITED
     writer: BinWriter = rewrite_in_order
     batch_size: int | None = None
     tasks: TaskRunner | None = None
+    task_writer: TaskWriter = rewrite_in_tasks
+    fallback: BinWriter | None = None
 
     def commits_of(self, size: int, bins: int) -> int:
         """Return about how many commits a run of so many bytes makes."""
@@ -158,9 +163,21 @@ class _Work:
             yield group
 
     def _rewrite(self, group: list[Bin]) -> list[RewrittenBin]:
+        fallback = self._run.options.fallback
+        try:
+            return self._written(group)
+        except UnsupportedDataFileError as error:
+            if fallback is None:
+                raise
+            if len(group) > 1:
+                return [rewritten for one in group for rewritten in self._rewrite([one])]
+            _log.info("Arrow cannot rewrite %d files: %s", group[0].files.num_rows, error.message)
+        return [fallback(self._rewriting, group[0], self._check)]
+
+    def _written(self, group: list[Bin]) -> list[RewrittenBin]:
         if self._tasks is not None:
             self._check()
-            return rewrite_in_tasks(self._tasks, self._rewriting, group)
+            return self._run.options.task_writer(self._tasks, self._rewriting, group)
         return [self._run.options.writer(self._rewriting, one, self._check) for one in group]
 
     def _check(self) -> None:

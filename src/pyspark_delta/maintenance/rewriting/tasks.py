@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,9 @@ from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 _BIN = pa.field("bin", pa.int64())
 _RESULT = RESULT.append(_BIN)
 _Item = tuple[int, WriteContext, FileGroup]
+
+TaskWriter: TypeAlias = Callable[[TaskRunner, Rewriting, Sequence[Bin]], list[RewrittenBin]]
+"""Writes the rows of bins to new files in tasks, and returns the bins in the same order."""
 
 
 def rewrite_in_tasks(runner: TaskRunner, rewriting: Rewriting, bins: Sequence[Bin]) -> list[RewrittenBin]:

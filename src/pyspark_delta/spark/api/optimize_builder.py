@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.layout.cubes import CubeSizes
-from pyspark_delta.maintenance.layout.plan import without_clustering_columns
+from pyspark_delta.maintenance.layout.plan import LayoutPlan, without_clustering_columns
 from pyspark_delta.maintenance.optimize import MAX_DELETED_SHARE, OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.reorganize import PurgeRequest, plan_purge
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
@@ -19,6 +20,7 @@ from pyspark_delta.spark.conf.limits import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import file_options
 from pyspark_delta.spark.engine.write.job import SparkTasks
+from pyspark_delta.spark.engine.write.rewriting import SparkBinWriter
 from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.write.options import WriteOptions
@@ -118,8 +120,13 @@ class _RearrangementBuilder:
         }
 
     def _placed(self, plan: RewritePlan) -> RewritePlan:
-        """Return the plan with tasks of the session if it reads too much for this process."""
+        """Return the plan with tasks of the session if it reads too much for this process.
+
+        Spark reads what only it can read. Rows that are laid out have to be read by Arrow.
+        """
         spark = self._table._spark
+        if not isinstance(plan, LayoutPlan):
+            plan = replace(plan, options=replace(plan.options, fallback=SparkBinWriter(spark)))
         if cost_model(spark).compacts_in_driver(plan.snapshot.location, plan.bytes_read):
             return plan
         return in_tasks(plan, SparkTasks(spark))

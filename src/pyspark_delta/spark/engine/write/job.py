@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
-from pyspark_delta.engines.tasks import ArrowTask, ItemTask, pickle_items, raise_failure, run_items
+from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, pickle_items, raise_failure, run_items
 from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import AUTO_OPTIMIZE, OPTIMIZE_WRITE
@@ -41,6 +42,7 @@ _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _RESOLVED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Rows sent to a worker at once. Workers collect them into row groups, so this only affects the transfer overhead.
 _ROWS_AT_ONCE = 64_000
+_BINARIES_AT_ONCE = 8
 
 
 def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool = False) -> pa.Table:
@@ -58,7 +60,7 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
         partitioning = [f"c{context.schema.names.index(name)}" for name in partitioning]
     if partitioning and not few_partitions:
         frame = frame.sortWithinPartitions(*partitioning)  # so that a task has one file open at a time
-    rows = run_on_workers(frame, partial(_write_partition, context, few_partitions), RESULT)
+    rows = run_on_workers(frame, partial(write_partition, context, few_partitions), RESULT)
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
 
 
@@ -138,13 +140,18 @@ def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.T
     `result` is the schema of these rows, with the column for failures that `engines.tasks.or_failure` fills. Raises the
     first failure.
     """
-    prepare_workers(frame.sparkSession)
-    with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
-        # PySpark warns about pandas, which is not used here.
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        rows = _run(frame.mapInArrow(task, from_arrow_schema(result)))
+    rows = _rows_of_workers(frame, task, result, _ROWS_AT_ONCE)
     raise_failure(rows)
     return rows
+
+
+def _rows_of_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema, rows_at_once: int) -> pa.Table:
+    """Run a function on the rows of a frame, which come in batches of some rows, and return its rows."""
+    prepare_workers(frame.sparkSession)
+    with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(rows_at_once)), warnings.catch_warnings():
+        # PySpark warns about pandas, which is not used here.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        return _run(frame.mapInArrow(task, from_arrow_schema(result)))
 
 
 @dataclass(frozen=True)
@@ -163,10 +170,25 @@ class SparkTasks:
         Each item has its own task, up to `MOST_TASKS` tasks. Spark distributes local data evenly over the tasks; after
         an exchange, two items could share a task.
         """
+        with self._frame_of(items) as frame:
+            return run_on_workers(frame, partial(run_items, task), result)
+
+    def run_exchange(
+        self, items: Iterable[object], divide: ItemTask, exchange: Exchange, write: ArrowTask, result: pa.Schema
+    ) -> pa.Table:
+        """Run a function on each item, exchange its rows, and run another one on them, in one job; see `TaskRunner`."""
+        prepare_workers(self.spark)
+        with self._frame_of(items) as frame:
+            rows = frame.mapInArrow(partial(run_items, divide), from_arrow_schema(exchange.schema))
+            sent = rows.repartitionById(exchange.tasks, rows[exchange.task]).sortWithinPartitions(*exchange.order)
+            return _rows_of_workers(sent, write, result, _BINARIES_AT_ONCE)
+
+    @contextmanager
+    def _frame_of(self, items: Iterable[object]) -> Iterator[DataFrame]:
+        """Give a frame with an item in each partition, up to `MOST_TASKS`; jobs on it run inside the block."""
         pickled = pa.array(pickle_items(items), pa.binary())
         with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), MOST_TASKS))):
-            frame = self.spark.createDataFrame(pa.table({"task": pickled}))
-            return run_on_workers(frame, partial(run_items, task), result)
+            yield self.spark.createDataFrame(pa.table({"task": pickled}))
 
 
 def partition_id() -> int:
@@ -175,9 +197,10 @@ def partition_id() -> int:
     return task.partitionId() if task else 0
 
 
-def _write_partition(
+def write_partition(
     context: WriteContext, in_any_order: bool, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """Write the rows of the current task, as `write_rows` does."""
     yield from write_rows(context, in_any_order, partition_id(), batches)
 
 

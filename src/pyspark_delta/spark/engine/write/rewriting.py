@@ -1,0 +1,46 @@
+"""Rewriting bins with files that only Spark can read, such as lists in lists in the form of old writers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark_delta.data.writer import WRITTEN_SCHEMA
+from pyspark_delta.engines.write_task import RESULT
+from pyspark_delta.maintenance.rewriting.bins import Bin
+from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewritten_bin
+from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
+from pyspark_delta.scan.file_source import file_source
+from pyspark_delta.spark.engine.write.job import run_on_workers, write_partition
+from pyspark_delta.spark.frames.reading import read_files
+from pyspark_delta.write.written import has_row_ids
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILE, _ROW = "__pyspark_delta_file", "__pyspark_delta_row"
+
+
+@dataclass(frozen=True)
+class SparkBinWriter:
+    """A `BinWriter` that lets Spark read the rows of a bin; one task writes them, in the order of the files."""
+
+    spark: SparkSession
+
+    def __call__(self, rewriting: Rewriting, source: Bin, check: Callable[[], None]) -> RewrittenBin:
+        """Write the rows of a bin. Raises the errors of a Spark job, StorageError, and what `check` raises."""
+        check()
+        context, snapshot = rewriting.write_context(source), rewriting.snapshot
+        rows = read_files(
+            self.spark,
+            file_source(snapshot),
+            source.files,
+            row_tracking=has_row_ids(snapshot.configuration),
+            file_number=_FILE,
+            row_index=_ROW,
+        )
+        ordered = rows.repartition(1).sortWithinPartitions(_FILE, _ROW).drop(_FILE, _ROW)
+        written = run_on_workers(ordered, partial(write_partition, context, False), RESULT)
+        return rewritten_bin(rewriting, source, written.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA))
