@@ -65,6 +65,11 @@ class Copying:
         declared = DeltaTable.convertToDelta(session, f"parquet.`{path}2`", StructType().add("day", DateType()))
         assert declared.toDF().schema["day"].dataType == DateType()
         assert [row.operationParameters["partitionedBy"] for row in declared.history().collect()] == ['["day"]']
+        session.range(2).coalesce(1).write.parquet(f"{path} 3%20")
+        elsewhere = DeltaTable.convertToDelta(session, f"parquet.`{path} 3%20`", whereDeltaLies=f"{path} 4%20")
+        elsewhere.delete("id = 1")
+        assert session.read.format("delta").load(f"{path} 4%20").collect() == session.range(1).collect()
+        assert session.read.parquet(f"{path} 3%20").count() == 2
         with pytest.raises(InvalidOperationError, match=r"parquet.`/path"):
             DeltaTable.convertToDelta(session, path)
 

@@ -70,6 +70,12 @@ def convert(
             help="The partition columns with types, as in 'day DATE'; default: from the names of the folders.",
         ),
     ] = None,
+    where_delta_lies: Annotated[
+        str | None,
+        typer.Option(
+            "--where-delta-lies", metavar="FOLDER", help="A new folder for the table; default: the folder itself."
+        ),
+    ] = None,
     no_statistics: Annotated[bool, typer.Option("--no-statistics", help="Do not collect statistics.")] = False,
     skip_unreadable: Annotated[
         bool, typer.Option("--skip-unreadable", help="Leave out files that are not Parquet.")
@@ -89,6 +95,7 @@ def convert(
     if plan:
         made = Table.convert(
             path,
+            where_delta_lies=where_delta_lies,
             partition_schema=partition_by,
             statistics=not no_statistics,
             skip_unreadable=skip_unreadable,
@@ -99,6 +106,7 @@ def convert(
         return
     table = Table.convert(
         path,
+        where_delta_lies=where_delta_lies,
         partition_schema=partition_by,
         statistics=not no_statistics,
         skip_unreadable=skip_unreadable,

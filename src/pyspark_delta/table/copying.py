@@ -43,6 +43,7 @@ class CloneOptions(TypedDict, total=False):
 class ConvertOptions(TypedDict, total=False):
     """The options of `convert`."""
 
+    where_delta_lies: Location | None
     partition_schema: Any
     statistics: bool
     skip_unreadable: bool
@@ -158,6 +159,7 @@ class CopyingTable(ABC):
         cls,
         location: Location,
         *,
+        where_delta_lies: Location | None = None,
         partition_schema: Any = None,
         statistics: bool = True,
         skip_unreadable: bool = False,
@@ -174,11 +176,16 @@ class CopyingTable(ABC):
         of the directories. Statistics come from the footers. With `skip_unreadable`, files that are not Parquet are
         left out of the table. A directory that is a Delta table already is opened.
 
-        Raises InvalidOperationError for an empty directory and for files or directories that do not fit, and
-        SchemaMismatchError for columns that do not fit together or that Delta tables cannot have; both name the file.
+        With `where_delta_lies`, the table is at that new location, and its log names the files by absolute paths.
+        Nothing is written to the directory, then or later, and a vacuum deletes nothing there.
+
+        Raises InvalidOperationError for an empty directory, for files or directories that do not fit, and for a
+        location of the log that holds the directory, lies in it or has files; SchemaMismatchError for columns that do
+        not fit together or that Delta tables cannot have; and TableAlreadyExistsError.
         """
         request = ConvertRequest(
             location=normalize_location(location),
+            where_delta_lies=None if where_delta_lies is None else normalize_location(where_delta_lies),
             partition_schema=None if partition_schema is None else schema_of(partition_schema),
             statistics=statistics,
             skip_unreadable=skip_unreadable,
@@ -190,7 +197,7 @@ class CopyingTable(ABC):
             if plan:
                 return made
             made.execute(user_metadata=provenance(None, commit_info)["user_metadata"])
-        return cls._at(Place(request.location, request.storage_options).latest())
+        return cls._at(Place(request.table_location, request.storage_options).latest())
 
     # ------------------------------------------------------------------------------------- for engines without Delta
     @overload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,6 +52,11 @@ def test_folders_are_converted_and_analyzed(tmp_path: Path) -> None:
     assert "partition columns\tday=date" in invoke("convert", *given, "--plan").stdout
     assert done("convert", *given, "--partition-by", "day STRING") == {"version": 0, "files": 1}
     assert ids(tmp_path) == [1, 2]
+    other = tmp_path / "_elsewhere"
+    (tmp_path / "day=2024-01-31" / "b.parquet").unlink()
+    shutil.copytree(tmp_path / "day=2024-01-31", other / "files" / "day=2024-01-31")
+    done("convert", other / "files", "--where-delta-lies", other / "t")
+    assert (Table.open(other / "t").count(), (other / "files" / "_delta_log").exists()) == (2, False)
     assert done("analyze", tmp_path, "--columns", "id", "--plan")["files"] == 1
     assert done("analyze", tmp_path, "--where", "day = 'x'") == {"version": None, "files": 0}
     assert done("analyze", tmp_path) == {"version": 1, "files": 1}

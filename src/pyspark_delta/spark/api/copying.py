@@ -177,15 +177,19 @@ class CopyingDeltaTable:
         *,
         collectStatistics: bool = True,
         skipUnreadable: bool = False,
+        whereDeltaLies: str | None = None,
     ) -> Self:
         """Make a directory of Parquet files a Delta table, and return it. The files stay as they are.
 
         `identifier` is ``parquet.`/path` ``. `partitionSchema` declares the partition columns in the order of the
         directories, as in `day date, country string`; by default they and their types come from the names of the
-        directories. Zone-less timestamps there are in the session's time zone. Raises as `Table.convert`.
+        directories. Zone-less timestamps there are in the session's time zone. `whereDeltaLies` is the path of the
+        table if the log must not be written to the directory. Raises as `Table.convert`.
         """
+        where = None if whereDeltaLies is None else check_text("whereDeltaLies", whereDeltaLies)
         request = ConvertRequest(
             location=normalize_location(_parquet_path(check_text("identifier", identifier))),
+            where_delta_lies=None if where is None else normalize_location(where),
             partition_schema=_schema(partitionSchema),
             statistics=collectStatistics,
             skip_unreadable=skipUnreadable,
@@ -195,7 +199,7 @@ class CopyingDeltaTable:
             user_metadata=sparkSession.conf.get(_USER_METADATA, None),
             engine_info=engine_info(f"PySpark/{sparkSession.version}"),
         )
-        converted: Self = cls.forPath(sparkSession, request.location)
+        converted: Self = cls.forPath(sparkSession, request.table_location)
         return converted
 
     # ------------------------------------------------------------------------------------ for engines without Delta
