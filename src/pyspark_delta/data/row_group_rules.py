@@ -136,7 +136,11 @@ def template(context: WriteContext) -> Footer:
     """Return the footer of a file without rows, as this package writes it for a context."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema_to_parquet(context.data_schema), **parquet_options(context)).close()
-    data = sink.getvalue().to_pybytes()
+    return footer_of(sink.getvalue().to_pybytes())
+
+
+def footer_of(data: bytes) -> Footer:
+    """Return the footer of a file that is in memory."""
     begin = len(data) - TRAILER - int.from_bytes(data[-TRAILER:-4], "little")
     return parse_footer(data[begin:-TRAILER], begin)
 
