@@ -45,6 +45,9 @@ class Copying:
         assert (clone.count(), table.count()) == (6, 7)
         (first,) = clone.history().where("version = 0").collect()
         assert (first.operation, "PySpark/" in first.engineInfo) == ("CLONE", True)
+        merged = table.cloneAtVersion(1, str(tmp_path / "merged"), isShallow=False, mergeFiles=True).first()
+        assert (merged.num_copied_files, merged.copied_files_size != merged.source_table_size) == (1, True)
+        assert table.clone(str(tmp_path / "no"), False, mergeFiles=True, plan=True).facts()["files_to_merge"] == 1
         assert table.clone(str(tmp_path / "no"), plan=True).facts()["files_added"] == 1
         with pytest.raises(InvalidOperationError, match="absolute path"):
             table.clone("relative")

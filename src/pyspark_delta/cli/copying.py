@@ -26,6 +26,9 @@ def clone(
     deep: Annotated[
         bool, typer.Option("--deep", help="Copy the data files; default: name those of the table.")
     ] = False,
+    merge_files: Annotated[
+        bool, typer.Option("--merge-files", help="Combine small files on the way; only new deep clones.")
+    ] = False,
     version: Annotated[int | None, typer.Option("--version", min=0, metavar="N", help="The version to clone.")] = None,
     timestamp: Annotated[
         str | None, typer.Option("--timestamp", metavar="TIME", help="Or the newest version not after this time.")
@@ -49,6 +52,7 @@ def clone(
         version=version,
         timestamp=timestamp,
         replace=replace,
+        merge_files=merge_files,
         properties=property_pairs(property_ or [], PROPERTY_FORM),
         plan=True,
     )

@@ -34,6 +34,7 @@ class CloneOptions(TypedDict, total=False):
     version: int | None
     timestamp: Timestamp
     replace: bool
+    merge_files: bool
     properties: Properties
     storage_options: Mapping[str, str] | None
     commit_info: CommitInfo
@@ -102,6 +103,7 @@ class CopyingTable(ABC):
         version: int | None = None,
         timestamp: Timestamp = None,
         replace: bool = False,
+        merge_files: bool = False,
         properties: Properties = None,
         storage_options: Mapping[str, str] | None = None,
         commit_info: CommitInfo = None,
@@ -114,7 +116,7 @@ class CopyingTable(ABC):
         copies them: an interrupted one is continued by the same call. `target` is a location, or a name in a connected
         catalog. With `replace`, an earlier clone of this table is brought up to date, of a deep clone only the
         difference is copied. `properties` are set in addition. `storage_options` are those of the target; by default
-        those of this table.
+        those of this table. With `merge_files`, a new deep clone combines small files as `optimize` does.
 
         Row ids of a shallow clone are new. The history, application transactions and the change data feed begin with
         the clone. Raises VersionNotFoundError, TimestampOutOfRangeError, TableAlreadyExistsError,
@@ -129,6 +131,7 @@ class CopyingTable(ABC):
                 _target(target, self.snapshot, storage_options),
                 shallow=shallow,
                 replace=replace,
+                merge_files=merge_files,
                 properties=_texts(properties),
             )
             return made if plan else made.execute(user_metadata=provenance(None, commit_info)["user_metadata"])

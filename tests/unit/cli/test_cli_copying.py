@@ -33,6 +33,9 @@ def test_tables_are_cloned(table: Path, tmp_path: Path) -> None:
     assert (result["version"], result["num_copied_files"], result["copied_files_size"]) == (0, 1, plan["bytes_to_copy"])
     assert ids(tmp_path / "deep") == [1, 2]
     assert DeltaTable(str(tmp_path / "deep")).metadata().configuration["a"] == "b"
+    Table.open(table).append({"id": [4]})
+    assert done("clone", table, tmp_path / "merged", "--deep", "--merge-files")["num_copied_files"] == 1
+    assert ids(tmp_path / "merged") == [1, 2, 4]
     done("clone", table, tmp_path / "old", "--version", "0")
     assert Table.open(tmp_path / "old").count() == 3
     assert "source num of files" in invoke("clone", table, tmp_path / "old", "--replace").stdout
