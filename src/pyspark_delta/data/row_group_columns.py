@@ -43,28 +43,29 @@ class CountedColumn:
 class AddedColumns:
     """The columns that a file lacks, and their place in the files of a context, which has them next to each other.
 
-    In those files, their `elements` of the schema begin at the position `element`, their values at the leaf `leaf`.
+    Their `elements` of the schema, and their values, are before the last `following` ones.
     """
 
     context: WriteContext
     columns: tuple[CountedColumn, ...]
     elements: tuple[Struct, ...]
-    element: int
-    leaf: int
+    following: int
 
     @classmethod
     def of(cls, context: WriteContext, columns: Sequence[CountedColumn]) -> AddedColumns:
         """Return columns of a context. Only columns that are not nested follow them, such as those of the partition."""
         footer = template(context)
-        leaf = next(n for n, leaf in enumerate(footer.leaves) if leaf.path == (columns[0].name.encode(),))
-        element = len(footer.schema) - len(footer.leaves) + leaf
-        return cls(context, tuple(columns), footer.schema[element : element + len(columns)], element, leaf)
+        first = next(n for n, leaf in enumerate(footer.leaves) if leaf.path == (columns[0].name.encode(),))
+        following = len(footer.leaves) - first - len(columns)
+        end = len(footer.schema) - following
+        return cls(context, tuple(columns), footer.schema[end - len(columns) : end], following)
 
     def schema(self, stored: Sequence[Struct]) -> tuple[Struct, ...]:
         """Return the schema of a file with the columns."""
         kind, children = stored[0][_CHILDREN]
         root = {**stored[0], _CHILDREN: Field(kind, children + len(self.elements))}
-        return (root, *stored[1 : self.element], *self.elements, *stored[self.element :])
+        place = len(stored) - self.following
+        return (root, *stored[1:place], *self.elements, *stored[place:])
 
     def append(self, sink: Any, group: RowGroup, starts: Sequence[int], row: int) -> tuple[RowGroup, list[int]]:
         """Write the columns of a row group after its other columns; return the row group, and where each column begins.
@@ -75,11 +76,12 @@ class AddedColumns:
         begin = min(chunk.start for chunk in added.chunks)
         shift = sink.tell() - begin
         sink.write(data[begin : max(chunk.start + chunk.size for chunk in added.chunks)])
-        places = [*starts[: self.leaf], *(chunk.start + shift for chunk in added.chunks), *starts[self.leaf :]]
+        place = len(starts) - self.following
+        places = [*starts[:place], *(chunk.start + shift for chunk in added.chunks), *starts[place:]]
         kind, size = group.fields[_SIZE]
         fields = {number: field for number, field in group.fields.items() if number != _SORTING}  # names leaves
         fields[_SIZE] = Field(kind, size + added.fields[_SIZE].value)
-        chunks = (*group.chunks[: self.leaf], *added.chunks, *group.chunks[self.leaf :])
+        chunks = (*group.chunks[:place], *added.chunks, *group.chunks[place:])
         return RowGroup(fields, chunks, group.num_rows), places
 
     def _encoded(self, row: int, rows: int) -> tuple[bytes, RowGroup]:

@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import WriterProperties, write_deltalake
 from tests.table_kinds import KINDS, changed
+from tests.unit.data.test_variant_shredding import number, text, variants
 
 from pyspark_delta.data import row_group_copy
 from pyspark_delta.data.reader import read_plan
@@ -168,8 +169,8 @@ def check_row_ids(table: Table, before: list[dict[str, Any]], names: list[str]) 
 def test_c323_c326_copied_row_groups_get_their_row_ids(tmp_path: Path) -> None:
     """Of files with several row groups, of several commits, and beside rows that are encoded."""
     path, options = tmp_path / "t", WriterProperties(compression="ZSTD", max_row_group_size=100)
-    for start, number in ((0, 250), (1000, 4), (2000, 120)):
-        data = pa.table({"id": list(range(start, start + number)), "s": [f"v{n % 7}" for n in range(number)]})
+    for start, size in ((0, 250), (1000, 4), (2000, 120)):
+        data = pa.table({"id": list(range(start, start + size)), "s": [f"v{n % 7}" for n in range(size)]})
         write_deltalake(str(path), data, mode="append", writer_properties=options)
     table = Table.open(path)
     table.alter().set_properties({"delta.enableRowTracking": "true"})
@@ -198,6 +199,39 @@ def test_row_ids_of_rows_behind_deleted_ones_stay(tmp_path: Path) -> None:
     optimize(table, ALL)
     assert footers(table) == [("pyspark-delta", [200, 300])]
     assert by_id(table) == before
+
+
+SHREDDED = {"delta.enableVariantShredding": "true"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "properties", "copied"),
+    [
+        ((number, number), SHREDDED, True),
+        ((number, number), {**SHREDDED, "delta.enableRowTracking": "true"}, True),
+        ((number, number, text), SHREDDED, False),
+        ((number, number), {"delta.feature.variantType": "supported"}, False),
+    ],
+    ids=["one form", "with row ids", "two forms", "not shredded yet"],
+)
+def test_shredded_variants_of_one_form_are_copied(
+    tmp_path: Path, parts: tuple[Callable[[Any], bytes]], properties: dict[str, str], copied: bool
+) -> None:
+    table = Table.create(tmp_path, "id BIGINT, v VARIANT, d INT", properties=properties)
+    for start, encode in enumerate(parts):
+        values = [None if n % 9 == 4 else encode(n if encode is number else f"v{n}") for n in range(200)]
+        ids = pa.array(range(start * 1000, start * 1000 + 200), pa.int64())
+        table.append(pa.table({"id": ids, "v": variants(values), "d": ids.cast(pa.int32())}))
+    table.alter().set_properties(SHREDDED)
+    before = by_id(table)
+    optimize(table, ALL)
+    ((writer, groups),) = footers(table)
+    assert (writer, groups) == (("pyspark-delta", [200, 200]) if copied else ("parquet-cpp-arrow", [200 * len(parts)]))
+    assert by_id(table) == before
+    leaves = pq.read_metadata(Path(table.location, paths(table)[0])).schema
+    is_shredded = "v.typed_value" in [leaves.column(n).path for n in range(len(leaves))]
+    assert is_shredded is (len(parts) == 2)  # the writer finds no common form for numbers and texts
+    assert table.scan(where="d = 1005").to_arrow()["id"].to_pylist() == [1005]
 
 
 def paths(table: Table) -> list[str]:

@@ -37,8 +37,6 @@ from pyspark_delta.protocol.properties import (
     ENABLE_ICEBERG_COMPAT_V3,
     PARQUET_COMPRESSION,
 )
-from pyspark_delta.schema.traversal import types_in
-from pyspark_delta.schema.types import VARIANT
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 
@@ -70,8 +68,8 @@ class RowGroupCopying:
 # ----------------------------------------------------------------------------------------------------- which files
 def _copied(rewriting: Rewriting, source: Bin, large: LargeRowGroups) -> Sources:
     """Return the files of a bin whose row groups are copied."""
-    files, context = source.files, rewriting.write
-    if STATS not in files.column_names or (context.shreds_variants and VARIANT in types_in(context.schema)):
+    files = source.files
+    if STATS not in files.column_names:
         return {}
     numbers = np.flatnonzero(np.asarray(_may_be_copied(files, rewriting.configuration)))
     if not len(numbers):
