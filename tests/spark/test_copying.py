@@ -45,10 +45,11 @@ class Copying:
         assert (clone.count(), table.count()) == (6, 7)
         (first,) = clone.history().where("version = 0").collect()
         assert (first.operation, "PySpark/" in first.engineInfo) == ("CLONE", True)
-        merged = table.cloneAtVersion(1, str(tmp_path / "merged"), isShallow=False, mergeFiles=True).first()
-        assert (merged.num_copied_files, merged.copied_files_size != merged.source_table_size) == (1, True)
-        assert table.clone(str(tmp_path / "no"), False, mergeFiles=True, plan=True).facts()["files_to_merge"] == 1
-        assert table.clone(str(tmp_path / "no"), plan=True).facts()["files_added"] == 1
+        session.range(100, 102).coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "t"))
+        (merged,) = table.cloneAtVersion(2, str(tmp_path / "merged"), isShallow=False, mergeFiles=True).collect()
+        assert (merged.source_num_of_files, merged.num_copied_files) == (2, 1)
+        assert table.clone(str(tmp_path / "no"), False, mergeFiles=True, plan=True).facts()["files_to_merge"] == 2
+        assert table.clone(str(tmp_path / "no"), plan=True).facts()["files_added"] == 2
         with pytest.raises(InvalidOperationError, match="absolute path"):
             table.clone("relative")
 
