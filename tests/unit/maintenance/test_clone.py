@@ -338,6 +338,8 @@ def test_small_files_are_merged_and_large_ones_copied(tmp_path: Path, mapping: s
     )
     assert with_ids(clone) == before
     assert {file[2] for file in stat(clone).values()} == {0}
+    stored = [name[:7] for path in found for name in pq.read_schema(path).names if name.startswith("_")]
+    assert stored == ["_row-id"] * 2  # and no commit versions, which are those of the source
     clone.append({"id": [7], "p": ["new"]})
     assert len({row.rpartition("_row_id")[2] for row in with_ids(clone)}) == len(before) + 1
 
@@ -407,12 +409,13 @@ def test_a_shallow_clone_is_brought_up_to_date_or_made_deep(tmp_path: Path) -> N
     assert len(content(Table.open(tmp_path / "c"))) == 21
 
 
-def test_a_deep_clone_that_is_killed_at_any_copy_is_continued() -> None:
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_deep_clone_that_is_killed_at_any_copy_is_continued(merge: bool) -> None:
     """At each storage call that makes the clone, and after each: no table, or a complete one."""
     source = make(f"memory://{uuid.uuid4().hex}/t", **VECTORS)
     source.delete("id = 3 OR id = 13")
     expected = content(source)
-    for kind in ("copy", "write_if_absent", "write"):
+    for kind in ("open_output" if merge else "copy", "write_if_absent", "write"):
         for when in ("before", "after"):
             for nth in range(1, 50):
                 target = f"memory://{source.location.split('/')[2]}/{uuid.uuid4().hex}"
@@ -425,13 +428,13 @@ def test_a_deep_clone_that_is_killed_at_any_copy_is_continued() -> None:
                     return stores[0]
 
                 with intercepted(faulty), contextlib.suppress(SimulatedCrash):
-                    source.clone(target, shallow=False)
+                    source.clone(target, shallow=False, merge_files=merge)
                 if not stores[0].struck:
                     break
                 try:
                     assert content(Table.open(target)) == expected
                 except TableNotFoundError:
-                    source.clone(target, shallow=False)
+                    source.clone(target, shallow=False, merge_files=merge)
                 assert content(Table.open(target)) == expected
             assert nth > 1, (kind, when)
 
