@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as PeerTable
+from deltalake import QueryBuilder
 
 from pyspark_delta.errors import (
     InvalidOperationError,
@@ -97,6 +98,8 @@ def test_the_log_may_lie_elsewhere(tmp_path: Path) -> None:
     ]
     assert all(file["path"].startswith(f"file:{tmp_path}/a%20b%2520ü/day=") for file in table.files().to_pylist())
     assert table.scan(where="id > 11").to_arrow()["id"].to_pylist() == [12]
+    peer = QueryBuilder().register("t", PeerTable(table.location)).execute("select id from t")
+    assert sorted(pa.table(peer)["id"].to_pylist()) == [0, 1, 2, 10, 11, 12]
     table.append({"id": [99], "day": ["new"]})
     table.update({"id": "id + 100"}, "id = 1")
     table.optimize()
