@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.interop.conftest import DeltaSparkServer
+from tests.lengths import length
 from tests.pickled_tasks import PickledTasks
 
 from pyspark_delta.data.reader import read_plan
+from pyspark_delta.maintenance.layout.cubes import CubeSizes
+from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.plan import in_tasks
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
+from pyspark_delta.transaction.write_plan import FileOptions
 
 pytestmark = pytest.mark.spark
 
@@ -87,6 +92,52 @@ def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkS
     assert ours["operationMetrics"].keys() == their["operationMetrics"].keys()
     domain = opened(path).snapshot.domains()["delta.clustering"]
     assert len(json.loads(domain.configuration)["clusteringColumns"]) == 2
+
+
+def stable_files(path: Path, size: int) -> dict[str, str]:
+    """The cube of each file in a cube of so many bytes."""
+    files = opened(path).snapshot.files(("path", "size", "tags")).to_pylist()
+    cube_of = {file["path"]: dict(file["tags"] or ()).get("ZCUBE_ID", "") for file in files}
+    sizes = Counter[str]()
+    for file in files:
+        sizes[cube_of[file["path"]]] += file["size"]
+    return {path: cube for path, cube in cube_of.items() if cube and sizes[cube] >= size}
+
+
+def test_c353_stable_cubes_stay_in_ten_rounds(delta_spark_server: DeltaSparkServer, tmp_path: Path) -> None:
+    """By turns; a cube is stable from three rounds of rows on, so both make some, and meet those of the other."""
+    peer, path = delta_spark_server, tmp_path / "t"
+    threshold = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
+    peer.sql(f"create table delta.`{path}` (id bigint, b bigint, c string) using delta cluster by (b, c)")
+    columns = "id, id * 2654435761 % 1000000007 b, substr(sha2(cast(id as string), 256), 1, 12) c"
+    stable, seen, makers = 1 << 40, dict[str, str](), Counter[str]()
+    try:
+        for turn in range(length(6, 10)):
+            for part in (2 * turn, 2 * turn + 1):
+                peer.sql(f"insert into delta.`{path}` select {columns} from range({part * 1000}, {part * 1000 + 1000})")
+            before, expected = stable_files(path, stable), (turn + 1) * 2000
+            assert before == seen
+            if turn % 2:
+                peer.sql(f"optimize delta.`{path}`")
+            else:
+                request = OptimizeRequest(cubes=CubeSizes.of_stable(stable), files=FileOptions(compression="snappy"))
+                plan_optimize(opened(path).snapshot, request).execute()
+            if not turn:
+                stable = int(2.5 * opened(path).snapshot.size_in_bytes())
+                peer.sql(f"set {threshold} = {stable}")
+            seen = stable_files(path, stable)
+            assert before.items() <= seen.items()  # no file of a stable cube was rewritten
+            makers["delta-spark" if turn % 2 else "ours"] += len(set(seen.values()) - set(before.values()))
+            found = cubes(path)
+            assert {file for files in found.values() for file in files} == {('["b","c"]', "liquid")}
+            assert "" not in found
+            rows = opened(path).scan().to_arrow().sort_by("id")
+            assert rows["id"].to_pylist() == list(range(expected))
+            assert rows.equals(peer.query(f"select * from delta.`{path}` order by id").cast(rows.schema))
+    finally:
+        peer.sql(f"reset {threshold}")
+    assert set(makers) == {"delta-spark", "ours"}
+    assert min(makers.values()) >= 1
 
 
 @pytest.mark.parametrize("tasks", [None, PickledTasks()], ids=["in this process", "in tasks"])

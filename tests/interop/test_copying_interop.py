@@ -143,6 +143,28 @@ def test_conversions_are_equal(delta_spark_server: DeltaSparkServer, tmp_path: P
     assert Table.open(ours).count() == 15
 
 
+def test_a_conversion_with_its_log_elsewhere_is_used_by_others(
+    delta_spark_server: DeltaSparkServer, tmp_path: Path
+) -> None:
+    peer, source, path = delta_spark_server, tmp_path / "a b%20ü", tmp_path / "t"
+    files = "create table elsewhere_source using parquet partitioned by (p) location"
+    peer.sql(f"{files} '{source}' as select /*+ coalesce(1) */ {ODD} from range(20)")
+    before = {file: file.read_bytes() for file in source.rglob("*.parquet")}
+    table = Table.convert(source, where_delta_lies=path)
+    expected = sorted(map(repr, peer.query("select id, p from elsewhere_source").to_pylist()))
+    assert sorted(map(repr, table.scan(columns=["id", "p"]).to_arrow().to_pylist())) == expected
+    assert sorted(map(repr, peer.query(f"select id, p from delta.`{path}`").to_pylist())) == expected
+    peer.sql(
+        f"insert into delta.`{path}` select 100, map(), 'new'",
+        f"delete from delta.`{path}` where id < 5",
+        "set spark.databricks.delta.retentionDurationCheck.enabled = false",
+        f"vacuum delta.`{path}` retain 0 hours",
+    )
+    clear_cache(str(path))
+    assert sorted(Table.open(path).scan().to_arrow()["id"].to_pylist()) == [*range(5, 20), 100]
+    assert {file: file.read_bytes() for file in source.rglob("*.parquet")} == before
+
+
 @pytest.mark.parametrize("by", ["", "partitioned by (p)"])
 def test_manifests_are_equal(delta_spark_server: DeltaSparkServer, tmp_path: Path, by: str) -> None:
     peer, path = delta_spark_server, tmp_path / "t"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from tests.interop.conftest import DeltaSparkServer
 
+from pyspark_delta.data.row_group_rules import LargeRowGroups
+from pyspark_delta.maintenance.clone.merging import plan_merging
+from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.spark.api.optimize_builder import METRICS
 from pyspark_delta.table import Table
@@ -107,3 +112,42 @@ def test_each_goes_on_where_the_other_was(delta_spark_server: DeltaSparkServer, 
 def test_the_result_has_their_types(delta_spark_server: DeltaSparkServer, path: Path) -> None:
     statement = f"optimize delta.`{path}`"
     assert delta_spark_server.ask("types", statement=statement) == f"struct<path:string,metrics:struct<{METRICS}>>"
+
+
+def test_row_ids_in_copied_row_groups_are_read(delta_spark_server: DeltaSparkServer, tmp_path: Path) -> None:
+    """Of delta-spark's own files, which have timestamps in INT96 and no ids, merged by OPTIMIZE and by a deep clone."""
+    peer, path, deep = delta_spark_server, tmp_path / "t", tmp_path / "deep"
+    enabled = "tblproperties ('delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = 'true')"
+    peer.sql(f"create table delta.`{path}` (id bigint, at timestamp, s struct<x: string>) using delta {enabled}")
+    peer.sql("set spark.sql.parquet.outputTimestampType = INT96")
+    for start in (0, 1000, 2000):
+        select = f"id, timestamp_millis(id), named_struct('x', cast(id as string)) from range({start}, {start + 300})"
+        peer.sql(f"insert into delta.`{path}` select /*+ coalesce(1) */ {select}")
+    peer.sql("set spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS")
+    peer.sql(f"delete from delta.`{path}` where id in (0, 1299)")
+
+    def ids(table: Path, names: str) -> list[str]:
+        clear_cache(str(table))
+        found = peer.query(f"select id, at, s.x, {names} from delta.`{table}`").to_pylist()
+        assert rows(table) == sorted(
+            tuple(row.values()) for row in peer.query(f"select * from delta.`{table}`").to_pylist()
+        )
+        return sorted(map(repr, found))
+
+    both = "_metadata.row_id r, _metadata.row_commit_version v"
+    before, row_ids = ids(path, both), ids(path, "_metadata.row_id r")
+    large = LargeRowGroups(1 << 60, 1)
+    plan = Table.open(path).clone(deep, shallow=False, merge_files=True, plan=True)
+    merging = plan_merging(plan.source, plan.target, plan.declaration.configuration, large)
+    replace(plan, merging=merging).execute()
+    plan_optimize(Table.open(path).snapshot, OptimizeRequest(copying=large)).execute()
+    for table in (path, deep):
+        (file,) = Table.open(table).files().to_pylist()
+        footer = pq.read_metadata(table / file["path"])
+        assert (footer.num_row_groups, footer.row_group(0).column(1).physical_type) == (3, "INT96")
+    assert ids(path, both) == before
+    assert ids(deep, "_metadata.row_id r") == row_ids
+    peer.sql(
+        f"update delta.`{deep}` set at = null where id = 7", f"insert into delta.`{deep}` values (5000, null, null)"
+    )
+    assert len({row.rpartition("'r'")[2] for row in ids(deep, "_metadata.row_id r")}) == len(before) + 1

@@ -45,7 +45,11 @@ class Copying:
         assert (clone.count(), table.count()) == (6, 7)
         (first,) = clone.history().where("version = 0").collect()
         assert (first.operation, "PySpark/" in first.engineInfo) == ("CLONE", True)
-        assert table.clone(str(tmp_path / "no"), plan=True).facts()["files_added"] == 1
+        session.range(100, 102).coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "t"))
+        (merged,) = table.cloneAtVersion(2, str(tmp_path / "merged"), isShallow=False, mergeFiles=True).collect()
+        assert (merged.source_num_of_files, merged.num_copied_files) == (2, 1)
+        assert table.clone(str(tmp_path / "no"), False, mergeFiles=True, plan=True).facts()["files_to_merge"] == 2
+        assert table.clone(str(tmp_path / "no"), plan=True).facts()["files_added"] == 2
         with pytest.raises(InvalidOperationError, match="absolute path"):
             table.clone("relative")
 
@@ -65,6 +69,11 @@ class Copying:
         declared = DeltaTable.convertToDelta(session, f"parquet.`{path}2`", StructType().add("day", DateType()))
         assert declared.toDF().schema["day"].dataType == DateType()
         assert [row.operationParameters["partitionedBy"] for row in declared.history().collect()] == ['["day"]']
+        session.range(2).coalesce(1).write.parquet(f"{path} 3%20")
+        elsewhere = DeltaTable.convertToDelta(session, f"parquet.`{path} 3%20`", whereDeltaLies=f"{path} 4%20")
+        elsewhere.delete("id = 1")
+        assert session.read.format("delta").load(f"{path} 4%20").collect() == session.range(1).collect()
+        assert session.read.parquet(f"{path} 3%20").count() == 2
         with pytest.raises(InvalidOperationError, match=r"parquet.`/path"):
             DeltaTable.convertToDelta(session, path)
 

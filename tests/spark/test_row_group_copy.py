@@ -16,7 +16,7 @@ FILTERS = ("id >= 0", "id between 5100 and 5200", "s = 'name 3'", "day < date'19
 
 
 def test_both_readers_read_copied_row_groups(delta_spark: SparkSession, tmp_path: Path) -> None:
-    properties = {"delta.enableDeletionVectors": "true"}
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
     table = make(tmp_path / "t", rows(0, 900), rows(2000, 3), rows(5000, 700), columns=COLUMNS, **properties)
     table.delete("id in (7, 5150)")
 
@@ -38,5 +38,7 @@ def test_both_readers_read_copied_row_groups(delta_spark: SparkSession, tmp_path
         assert found() == before
     finally:
         delta_spark.conf.unset(VECTORIZED)
+    names = pq.read_schema(Path(table.location, path)).names
+    assert [name[:7] for name in names[-2:]] == ["_row-id", "_row-co"]  # columns of Arrow in copied row groups
     assert len(before["true", FILTERS[0]]) == 1601
     assert len(before["true", FILTERS[1]]) == 100

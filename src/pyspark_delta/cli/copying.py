@@ -26,6 +26,9 @@ def clone(
     deep: Annotated[
         bool, typer.Option("--deep", help="Copy the data files; default: name those of the table.")
     ] = False,
+    merge_files: Annotated[
+        bool, typer.Option("--merge-files", help="Combine small files on the way; only new deep clones.")
+    ] = False,
     version: Annotated[int | None, typer.Option("--version", min=0, metavar="N", help="The version to clone.")] = None,
     timestamp: Annotated[
         str | None, typer.Option("--timestamp", metavar="TIME", help="Or the newest version not after this time.")
@@ -49,6 +52,7 @@ def clone(
         version=version,
         timestamp=timestamp,
         replace=replace,
+        merge_files=merge_files,
         properties=property_pairs(property_ or [], PROPERTY_FORM),
         plan=True,
     )
@@ -70,6 +74,12 @@ def convert(
             help="The partition columns with types, as in 'day DATE'; default: from the names of the folders.",
         ),
     ] = None,
+    where_delta_lies: Annotated[
+        str | None,
+        typer.Option(
+            "--where-delta-lies", metavar="FOLDER", help="A new folder for the table; default: the folder itself."
+        ),
+    ] = None,
     no_statistics: Annotated[bool, typer.Option("--no-statistics", help="Do not collect statistics.")] = False,
     skip_unreadable: Annotated[
         bool, typer.Option("--skip-unreadable", help="Leave out files that are not Parquet.")
@@ -89,6 +99,7 @@ def convert(
     if plan:
         made = Table.convert(
             path,
+            where_delta_lies=where_delta_lies,
             partition_schema=partition_by,
             statistics=not no_statistics,
             skip_unreadable=skip_unreadable,
@@ -99,6 +110,7 @@ def convert(
         return
     table = Table.convert(
         path,
+        where_delta_lies=where_delta_lies,
         partition_schema=partition_by,
         statistics=not no_statistics,
         skip_unreadable=skip_unreadable,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from pyspark_delta.data.row_group_columns import AddedColumns
 from pyspark_delta.data.row_group_rules import template
 from pyspark_delta.data.writer import DataFile, FileLayout, WriteContext
 from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError
@@ -43,11 +44,22 @@ _AT_ONCE = 4  # requests
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """A file whose row groups can be copied: its location, its footer, and its statistics as in the log."""
+    """A file whose row groups can be copied: its location, its footer, and its statistics as in the log.
+
+    `storage_options` are those of its store, by default those of the file being written. `added` are columns that it
+    lacks and the new file has.
+    """
 
     location: str
     footer: Footer
     stats: str
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
+    added: AddedColumns | None = None
+
+    @property
+    def schema(self) -> tuple[Struct, ...]:
+        """The Parquet schema of its row groups in the new file."""
+        return self.footer.schema if self.added is None else self.added.schema(self.footer.schema)
 
 
 def read_footer(location: str, size: int, storage_options: Mapping[str, str] | None) -> Footer:
@@ -118,12 +130,16 @@ class AssembledFile(DataFile):
         """
         if self._gathered:
             self.flush()
-        sink = self._opened()
+        sink, row = self._opened(), 0
         try:
             for group in source.footer.row_groups:
                 if not group.num_rows:
                     continue
-                self._groups.append(moved(group, self._copy_group(sink, source.location, group)))
+                starts = self._copy_group(sink, source, group)
+                if source.added is not None:
+                    group, starts = source.added.append(sink, group, starts, row)
+                self._groups.append(moved(group, starts))
+                row += group.num_rows
         except FooterError as error:
             raise _damaged(source.location, error) from None
         self._copied.append(source)
@@ -146,7 +162,7 @@ class AssembledFile(DataFile):
             encoded = iter(parse_footer(bytes(kept[:-TRAILER]), content_end).row_groups)
         groups = [group.placed(next(encoded)) if isinstance(group, _Encoded) else group for group in self._groups]
         usual = template(self._context)
-        schema = self._copied[0].footer.schema if self._writer is None and self._copied else usual.schema
+        schema = self._copied[0].schema if self._writer is None and self._copied else usual.schema
         sink.write(encode_footer(schema, groups, usual.version))
 
     def discard(self) -> None:
@@ -160,12 +176,13 @@ class AssembledFile(DataFile):
             self._sink = self._places = _Places(super()._opened())
         return self._places
 
-    def _copy_group(self, sink: Any, location: str, group: RowGroup) -> list[int]:
+    def _copy_group(self, sink: Any, source: CopySource, group: RowGroup) -> list[int]:
         """Copy the pages of a row group; return where those of each column begin."""
         starts: dict[int, int] = {}
         check: PageCheck | None = None
         second = not self._context.format_version.startswith("1.")
-        for chunk, data in _pages(store_for(location, self._context.storage_options), location, group):
+        options = self._context.storage_options if source.storage_options is None else source.storage_options
+        for chunk, data in _pages(store_for(source.location, options), source.location, group):
             if chunk.start not in starts:
                 _finish(check)
                 check = PageCheck(chunk.size, chunk.num_values, second_version=second)

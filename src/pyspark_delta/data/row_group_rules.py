@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.data.writer import WriteContext, parquet_options
 from pyspark_delta.parquet.footer import TRAILER, Footer, parse_footer
-from pyspark_delta.parquet.schema import Meaning, meaning, with_int96
+from pyspark_delta.parquet.schema import Meaning, meaning, with_int96, with_shredded
 from pyspark_delta.schema.arrow import schema_to_parquet
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
 from pyspark_delta.schema.traversal import types_in
-from pyspark_delta.schema.types import DATE, TIMESTAMP
+from pyspark_delta.schema.types import DATE, TIMESTAMP, VARIANT
 
 LARGE_BYTES, LARGE_ROWS = 32 << 20, 500_000
 
@@ -66,7 +66,8 @@ LARGE = LargeRowGroups()
 class CopyRules:
     """What a file must be like for its row groups to be copied.
 
-    `schema` is what its Parquet schema must mean; instants may be INT96 with `allows_int96`. `codecs` are those that
+    `schema` is what its Parquet schema must mean; instants may be INT96 with `allows_int96`, and the columns `variants`
+    must be shredded, in any form. `codecs` are those that
     columns may have, None for any.
     `second_version` is True for data pages of version 2. Columns `never_null` must have no nulls. `has_times` is True
     if the table has dates or timestamps, which old versions of Spark write in another calendar.
@@ -78,6 +79,7 @@ class CopyRules:
     allows_int96: bool = False
     never_null: frozenset[tuple[bytes, ...]] = frozenset()
     has_times: bool = False
+    variants: frozenset[bytes] = frozenset()
     large: LargeRowGroups = LARGE
 
     def reason(self, footer: Footer) -> str | None:
@@ -105,7 +107,8 @@ class CopyRules:
         return None
 
     def _is_schema(self, found: Meaning) -> bool:
-        return found == self.schema or (self.allows_int96 and found == with_int96(self.schema))
+        known = [self.schema, with_int96(self.schema)] if self.allows_int96 else [self.schema]
+        return any(found == (with_shredded(one, found, self.variants) if self.variants else one) for one in known)
 
 
 def copy_rules(
@@ -128,6 +131,9 @@ def copy_rules(
         allows_int96=allows_int96,
         never_null=frozenset((name.encode(),) for name in never_null),
         has_times=any(found in (DATE, TIMESTAMP) for found in types_in(context.data_schema)),
+        variants=frozenset(field.name.encode() for field in context.data_schema if field.type == VARIANT)
+        if context.shreds_variants
+        else frozenset(),
         large=large,
     )
 
@@ -136,7 +142,11 @@ def template(context: WriteContext) -> Footer:
     """Return the footer of a file without rows, as this package writes it for a context."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema_to_parquet(context.data_schema), **parquet_options(context)).close()
-    data = sink.getvalue().to_pybytes()
+    return footer_of(sink.getvalue().to_pybytes())
+
+
+def footer_of(data: bytes) -> Footer:
+    """Return the footer of a file that is in memory."""
     begin = len(data) - TRAILER - int.from_bytes(data[-TRAILER:-4], "little")
     return parse_footer(data[begin:-TRAILER], begin)
 

@@ -14,8 +14,8 @@ from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
 from pyspark_delta.maintenance.layout.cubes import CubeSizes
 from pyspark_delta.maintenance.layout.layouts import Cluster, Layout, Sort
 from pyspark_delta.maintenance.layout.plan import LayoutRequest, plan_layout
-from pyspark_delta.maintenance.rewriting.bins import pack, worthwhile
-from pyspark_delta.maintenance.rewriting.candidates import choose_files, compaction_rule
+from pyspark_delta.maintenance.rewriting.bins import Bins, pack, worthwhile
+from pyspark_delta.maintenance.rewriting.candidates import Candidates, choose_files, compaction_rule
 from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
 from pyspark_delta.maintenance.rewriting.plan import (
     Parameters,
@@ -116,12 +116,7 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
             layout=layout, target_size=target, where=request.where, full=request.full, cubes=request.cubes
         )
         return plan_layout(snapshot, wanted, request.rewriting(snapshot), request.options())
-    min_size = int(target * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
-    rule = compaction_rule(min_size, request.max_deleted_share)
-    candidates = choose_files(
-        snapshot, rule, request.where, time_zone=request.time_zone, tags=bool(clustering), large=request.copying
-    )
-    bins = worthwhile(pack(candidates.files, target))
+    candidates, bins = plan_compaction(snapshot, request, target)
     chosen = bins.within(request.budget.size)
     text = predicate_text(request.where)
     parameters: Parameters = {"predicate": text, "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
@@ -135,6 +130,23 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
         request.rewriting(snapshot),
         request.options(),
     )
+
+
+def plan_compaction(snapshot: Snapshot, request: OptimizeRequest, target_size: int) -> tuple[Candidates, Bins]:
+    """Return the files that a compaction to files of some bytes concerns, and the bins that are worth their bytes.
+
+    Files of different clusterings do not share a bin. Raises as `choose_files`.
+    """
+    min_size = int(target_size * _SMALL) if request.min_size is None else size_of(request.min_size, "min_size")
+    candidates = choose_files(
+        snapshot,
+        compaction_rule(min_size, request.max_deleted_share),
+        request.where,
+        time_zone=request.time_zone,
+        tags=bool(snapshot.clustering_columns()),
+        large=request.copying,
+    )
+    return candidates, worthwhile(pack(candidates.files, target_size))
 
 
 def check_threads(threads: int | None) -> None:

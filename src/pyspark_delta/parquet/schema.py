@@ -5,7 +5,7 @@ An annotation has an older and a newer form; writers use either or both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from pyspark_delta.parquet.footer import FIXED, INT96
@@ -13,6 +13,7 @@ from pyspark_delta.parquet.thrift import FALSE, TRUE, Elements, Struct
 
 Meaning: TypeAlias = tuple[Any, ...]
 
+_NAME, _REPETITION, _CHILDREN = 0, 3, 4  # of the meaning of an element
 _EMPTY: Meaning = ()
 _DECIMAL, _TIME, _TIMESTAMP, _INTEGER = 5, 7, 8, 10  # logical types
 _BY_CONVERTED: dict[int, Meaning | None] = {
@@ -45,6 +46,49 @@ def with_int96(known: Meaning) -> Meaning:
     """Return the meaning of the same schema with instants in the type INT96, as Spark writes them by default."""
     root, *elements = known
     return (root, *map(_as_int96, elements))
+
+
+def with_shredded(known: Meaning, found: Meaning, variants: Collection[bytes]) -> Meaning | None:
+    """Return the meaning of a schema with some columns as another schema has them: as shredded variants.
+
+    `variants` are names of columns that are not nested. None if the other schema has one that is not shredded, or has
+    other columns.
+    """
+    ours, theirs = list(_columns(known)), list(_columns(found))
+    if [column[0][_NAME] for column in ours] != [column[0][_NAME] for column in theirs]:
+        return None
+    merged: list[Meaning] = []
+    for mine, other in zip(ours, theirs, strict=True):
+        is_variant = mine[0][_NAME] in variants
+        if is_variant and not _is_shredded(mine, other):
+            return None
+        merged += other if is_variant else mine
+    return (known[0], *merged)
+
+
+def _columns(known: Meaning) -> Iterator[tuple[Meaning, ...]]:
+    """Yield the elements of each column, nested ones with all that they hold."""
+    at = 1
+    while at < len(known):
+        begin, missing = at, 1
+        while missing and at < len(known):
+            missing += known[at][_CHILDREN] - 1
+            at += 1
+        yield known[begin:at]
+
+
+def _is_shredded(variant: tuple[Meaning, ...], found: tuple[Meaning, ...]) -> bool:
+    """Return True if a column is the same variant in shredded form: it has a typed value (Variant Shredding)."""
+    stored = {element[_NAME]: element for element in variant[1:]}
+    members = {column[0][_NAME]: column[0] for column in _columns((None, *found[1:]))}
+    if found[0] != _changed(variant[0], _CHILDREN, len(stored) + 1) or members.keys() != {*stored, b"typed_value"}:
+        return False
+    values = (_changed(element, _REPETITION, None) for element in (members[b"value"], stored[b"value"]))
+    return members[b"metadata"] == stored[b"metadata"] and len(set(values)) == 1
+
+
+def _changed(element: Meaning, place: int, value: Any) -> Meaning:
+    return (*element[:place], value, *element[place + 1 :])
 
 
 def _as_int96(element: Meaning) -> Meaning:

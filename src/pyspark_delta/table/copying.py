@@ -34,6 +34,7 @@ class CloneOptions(TypedDict, total=False):
     version: int | None
     timestamp: Timestamp
     replace: bool
+    merge_files: bool
     properties: Properties
     storage_options: Mapping[str, str] | None
     commit_info: CommitInfo
@@ -43,6 +44,7 @@ class CloneOptions(TypedDict, total=False):
 class ConvertOptions(TypedDict, total=False):
     """The options of `convert`."""
 
+    where_delta_lies: Location | None
     partition_schema: Any
     statistics: bool
     skip_unreadable: bool
@@ -101,6 +103,7 @@ class CopyingTable(ABC):
         version: int | None = None,
         timestamp: Timestamp = None,
         replace: bool = False,
+        merge_files: bool = False,
         properties: Properties = None,
         storage_options: Mapping[str, str] | None = None,
         commit_info: CommitInfo = None,
@@ -113,7 +116,7 @@ class CopyingTable(ABC):
         copies them: an interrupted one is continued by the same call. `target` is a location, or a name in a connected
         catalog. With `replace`, an earlier clone of this table is brought up to date, of a deep clone only the
         difference is copied. `properties` are set in addition. `storage_options` are those of the target; by default
-        those of this table.
+        those of this table. With `merge_files`, a new deep clone combines small files as `optimize` does.
 
         Row ids of a shallow clone are new. The history, application transactions and the change data feed begin with
         the clone. Raises VersionNotFoundError, TimestampOutOfRangeError, TableAlreadyExistsError,
@@ -128,6 +131,7 @@ class CopyingTable(ABC):
                 _target(target, self.snapshot, storage_options),
                 shallow=shallow,
                 replace=replace,
+                merge_files=merge_files,
                 properties=_texts(properties),
             )
             return made if plan else made.execute(user_metadata=provenance(None, commit_info)["user_metadata"])
@@ -158,6 +162,7 @@ class CopyingTable(ABC):
         cls,
         location: Location,
         *,
+        where_delta_lies: Location | None = None,
         partition_schema: Any = None,
         statistics: bool = True,
         skip_unreadable: bool = False,
@@ -174,11 +179,16 @@ class CopyingTable(ABC):
         of the directories. Statistics come from the footers. With `skip_unreadable`, files that are not Parquet are
         left out of the table. A directory that is a Delta table already is opened.
 
-        Raises InvalidOperationError for an empty directory and for files or directories that do not fit, and
-        SchemaMismatchError for columns that do not fit together or that Delta tables cannot have; both name the file.
+        With `where_delta_lies`, the table is at that new location, and its log names the files by absolute paths.
+        Nothing is written to the directory, then or later, and a vacuum deletes nothing there.
+
+        Raises InvalidOperationError for an empty directory, for files or directories that do not fit, and for a
+        location of the log that holds the directory, lies in it or has files; SchemaMismatchError for columns that do
+        not fit together or that Delta tables cannot have; and TableAlreadyExistsError.
         """
         request = ConvertRequest(
             location=normalize_location(location),
+            where_delta_lies=None if where_delta_lies is None else normalize_location(where_delta_lies),
             partition_schema=None if partition_schema is None else schema_of(partition_schema),
             statistics=statistics,
             skip_unreadable=skip_unreadable,
@@ -190,7 +200,7 @@ class CopyingTable(ABC):
             if plan:
                 return made
             made.execute(user_metadata=provenance(None, commit_info)["user_metadata"])
-        return cls._at(Place(request.location, request.storage_options).latest())
+        return cls._at(Place(request.table_location, request.storage_options).latest())
 
     # ------------------------------------------------------------------------------------- for engines without Delta
     @overload

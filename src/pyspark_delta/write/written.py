@@ -57,15 +57,16 @@ def has_row_ids(configuration: TableConfiguration) -> bool:
     return is_active(configuration, Feature.ROW_TRACKING)
 
 
-def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteContext:
+def with_row_ids(before: TableConfiguration, context: WriteContext, *, commit_versions: bool = True) -> WriteContext:
     """Return the context for files with rows that the table already has: their ids follow the columns, if any.
 
-    Raises as `require_row_tracking`.
+    So do their commit versions, unless these are left out. Raises as `require_row_tracking`.
     """
     if not has_row_ids(before):
         return context
     require_row_tracking(before)
-    names = (MATERIALIZED_ROW_ID.of(before.properties), MATERIALIZED_ROW_COMMIT_VERSION.of(before.properties))
+    kept = (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION) if commit_versions else (MATERIALIZED_ROW_ID,)
+    names = [column.of(before.properties) for column in kept]
     return with_columns(context, StructType(tuple(StructField(name, LONG) for name in names if name is not None)))
 
 

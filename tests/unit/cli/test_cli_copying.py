@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,6 +33,9 @@ def test_tables_are_cloned(table: Path, tmp_path: Path) -> None:
     assert (result["version"], result["num_copied_files"], result["copied_files_size"]) == (0, 1, plan["bytes_to_copy"])
     assert ids(tmp_path / "deep") == [1, 2]
     assert DeltaTable(str(tmp_path / "deep")).metadata().configuration["a"] == "b"
+    Table.open(table).append({"id": [4]})
+    assert done("clone", table, tmp_path / "merged", "--deep", "--merge-files")["num_copied_files"] == 1
+    assert ids(tmp_path / "merged") == [1, 2, 4]
     done("clone", table, tmp_path / "old", "--version", "0")
     assert Table.open(tmp_path / "old").count() == 3
     assert "source num of files" in invoke("clone", table, tmp_path / "old", "--replace").stdout
@@ -51,6 +55,11 @@ def test_folders_are_converted_and_analyzed(tmp_path: Path) -> None:
     assert "partition columns\tday=date" in invoke("convert", *given, "--plan").stdout
     assert done("convert", *given, "--partition-by", "day STRING") == {"version": 0, "files": 1}
     assert ids(tmp_path) == [1, 2]
+    other = tmp_path / "_elsewhere"
+    (tmp_path / "day=2024-01-31" / "b.parquet").unlink()
+    shutil.copytree(tmp_path / "day=2024-01-31", other / "files" / "day=2024-01-31")
+    done("convert", other / "files", "--where-delta-lies", other / "t")
+    assert (Table.open(other / "t").count(), (other / "files" / "_delta_log").exists()) == (2, False)
     assert done("analyze", tmp_path, "--columns", "id", "--plan")["files"] == 1
     assert done("analyze", tmp_path, "--where", "day = 'x'") == {"version": None, "files": 0}
     assert done("analyze", tmp_path) == {"version": 1, "files": 1}

@@ -7,15 +7,19 @@ import json
 import shutil
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as PeerTable
 from tests.managed import Warehouse
 from tests.table_kinds import KINDS, changed
 
 from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.data.row_group_rules import LargeRowGroups
 from pyspark_delta.errors import (
     AppendOnlyTableError,
     CommitConflictError,
@@ -26,7 +30,9 @@ from pyspark_delta.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from pyspark_delta.maintenance.clone.merging import plan_merging
 from pyspark_delta.maintenance.clone.target import CLONE_OF
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.storage.counting import CountingStore, Counts
 from pyspark_delta.table import Table
@@ -58,7 +64,7 @@ def stat(table: Table) -> dict[str, tuple[str | None, int | None, int | None]]:
     }
 
 
-@pytest.mark.parametrize("kind", ["shallow", "deep", "deep of shallow"])
+@pytest.mark.parametrize("kind", ["shallow", "deep", "deep of shallow", "merged"])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_clone_has_equal_rows_schema_and_protocol(tmp_path: Path, name: str, kind: str) -> None:
     source = next(iter(dict(changed(name, tmp_path / "t")).values()))
@@ -67,7 +73,7 @@ def test_a_clone_has_equal_rows_schema_and_protocol(tmp_path: Path, name: str, k
         source.clone(tmp_path / "between")
         Table.open(tmp_path / "between").clone(target, shallow=False)
     else:
-        source.clone(target, shallow=kind == "shallow")
+        source.clone(target, shallow=kind == "shallow", merge_files=kind == "merged")
     clone = Table.open(target)
     assert clone.version == 0
     assert content(clone) == content(source)
@@ -290,6 +296,108 @@ def test_a_second_run_commits_the_difference(tmp_path: Path) -> None:
     assert (again.adds.num_rows, again.removes.num_rows, again.copies.num_rows) == (0, 0, 0)
 
 
+# ------------------------------------------------------------------------------------------------- merged files
+def with_ids(table: Table) -> list[str]:
+    plan = plan_scan(Table.open(table.location).snapshot, row_ids=True)
+    return sorted(map(repr, read_plan(plan).read_all().drop_columns(["_row_commit_version"]).to_pylist()))
+
+
+def small_files(path: Path, **properties: str) -> Table:
+    """Six small files in two partitions, one of them empty, and a large one."""
+    source = make(path, **VECTORS, **ROW_IDS, **{"delta.targetFileSize": "4kb"}, **properties)
+    for start in (100, 200):
+        source.append({"id": [start, start + 1, start + 2], "p": ["a b%", "a b%", None]})
+    many = [1500, *(n * 2654435761 % (1 << 40) for n in range(1000, 3000))]
+    source.append({"id": many, "p": ["a b%"] * len(many)})
+    source.append({"id": [300], "p": ["a b%"]})
+    source.delete("id IN (3, 101, 300, 1500) OR id = 12")
+    return source.refresh()
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_small_files_are_merged_and_large_ones_copied(tmp_path: Path, mapping: str) -> None:
+    source = small_files(tmp_path / "t", **{"delta.columnMapping.mode": mapping})
+    before = with_ids(source)
+    sizes = {row["path"]: row["size"] for row in source.files().to_pylist()}
+    large = max(sizes, key=lambda path: sizes[path])
+    plan = source.clone(tmp_path / "deep", shallow=False, merge_files=True, plan=True)
+    facts = plan.facts()
+    assert (facts["files_to_merge"], facts["bytes_to_merge"]) == (6, sum(sizes.values()) - sizes[large])
+    assert facts["files_to_copy"] == 2  # with its vector
+    assert (facts["files_added"], "6 files are merged to 2" in str(plan)) == (3, True)
+    result = plan.execute()
+    clone = Table.open(tmp_path / "deep")
+    files = clone.files().to_pylist()
+    assert [file["path"] for file in files if file["path"] in sizes] == [large]
+    assert [file["deletion_vector"] is None for file in files if file["path"] != large] == [True, True]
+    found = [path for path in (tmp_path / "deep").rglob("*.parquet") if "_delta_log" not in path.parts]
+    assert len(found) == len(files) == 3
+    assert (result.metrics["numCopiedFiles"], result.metrics["copiedFilesSize"]) == (
+        3,
+        sum(file["size"] for file in files),
+    )
+    assert with_ids(clone) == before
+    assert {file[2] for file in stat(clone).values()} == {0}
+    stored = [name[:7] for path in found for name in pq.read_schema(path).names if name.startswith("_")]
+    assert stored == ["_row-id"] * 2  # and no commit versions, which are those of the source
+    clone.append({"id": [7], "p": ["new"]})
+    assert len({row.rpartition("_row_id")[2] for row in with_ids(clone)}) == len(before) + 1
+
+
+def test_row_groups_are_copied_where_files_are_merged(tmp_path: Path) -> None:
+    """With row ids that are not in the files yet, and vectors that move."""
+    source = small_files(tmp_path / "t")
+    before = with_ids(source)
+    plan = source.clone(tmp_path / "deep", shallow=False, merge_files=True, plan=True)
+    merging = plan_merging(source.snapshot, plan.target, plan.declaration.configuration, LargeRowGroups(1 << 60, 1))
+    replace(plan, merging=merging).execute()
+    files = [path for path in (tmp_path / "deep").rglob("*.c*.parquet") if path.parent.name.startswith("p=")]
+    assert {pq.read_metadata(path).created_by.split()[0] for path in files} == {"pyspark-delta", "parquet-cpp-arrow"}
+    assert with_ids(Table.open(tmp_path / "deep")) == before
+
+
+def test_a_merged_clone_is_brought_up_to_date_by_copies(tmp_path: Path) -> None:
+    source = small_files(tmp_path / "t")
+    source.clone(tmp_path / "deep", shallow=False, merge_files=True)
+    source.append({"id": [9000], "p": ["a b%"]})
+    with pytest.raises(InvalidOperationError, match="is a clone already"):
+        source.clone(tmp_path / "deep", shallow=False, merge_files=True, replace=True)
+    source.clone(tmp_path / "deep", shallow=False, replace=True)
+    assert with_ids(Table.open(tmp_path / "deep")) == with_ids(source)
+    with pytest.raises(InvalidOptionError, match="Make a deep clone"):
+        source.clone(tmp_path / "shallow", merge_files=True)
+
+
+def test_merged_files_are_written_as_the_clone_asks(tmp_path: Path) -> None:
+    source = small_files(tmp_path / "t")
+    asked = {"delta.parquet.compression.codec": "snappy", "delta.enableRowTracking": "false"}
+    source.clone(tmp_path / "deep", shallow=False, merge_files=True, properties=asked)
+    (one, *_) = (tmp_path / "deep").rglob("*.c000.snappy.parquet")
+    assert pq.read_schema(one).names == ["id"]
+    assert content(Table.open(tmp_path / "deep")) == content(source)
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_no_merged_file_is_left_after_an_error(tmp_path: Path, nth: int) -> None:
+    source = small_files(tmp_path / "t")
+    stores: list[FaultyStore] = []
+    fault = Fault(kind="open_output", nth=nth, path_part=".parquet")
+
+    def faulty(inner: object) -> FaultyStore:
+        stores.append(FaultyStore(inner, fault) if not stores else stores[0])  # type: ignore[arg-type]
+        return stores[0]
+
+    with intercepted(faulty), pytest.raises(StorageError):
+        source.clone(tmp_path / "deep", shallow=False, merge_files=True)
+    assert len(list((tmp_path / "deep").rglob("*.parquet"))) == 1  # the copy, for the next run
+    assert not (tmp_path / "deep" / "_delta_log").exists()
+    plan = source.clone(tmp_path / "deep", shallow=False, merge_files=True, plan=True)
+    Table.create(tmp_path / "deep", "other INT")
+    with pytest.raises(CommitConflictError):
+        plan.execute()
+    assert len(list((tmp_path / "deep").rglob("*.parquet"))) == 1
+
+
 def test_a_shallow_clone_is_brought_up_to_date_or_made_deep(tmp_path: Path) -> None:
     source = make(tmp_path / "t")
     source.clone(tmp_path / "c")
@@ -301,12 +409,13 @@ def test_a_shallow_clone_is_brought_up_to_date_or_made_deep(tmp_path: Path) -> N
     assert len(content(Table.open(tmp_path / "c"))) == 21
 
 
-def test_a_deep_clone_that_is_killed_at_any_copy_is_continued() -> None:
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_deep_clone_that_is_killed_at_any_copy_is_continued(merge: bool) -> None:
     """At each storage call that makes the clone, and after each: no table, or a complete one."""
     source = make(f"memory://{uuid.uuid4().hex}/t", **VECTORS)
     source.delete("id = 3 OR id = 13")
     expected = content(source)
-    for kind in ("copy", "write_if_absent", "write"):
+    for kind in ("open_output" if merge else "copy", "write_if_absent", "write"):
         for when in ("before", "after"):
             for nth in range(1, 50):
                 target = f"memory://{source.location.split('/')[2]}/{uuid.uuid4().hex}"
@@ -319,13 +428,13 @@ def test_a_deep_clone_that_is_killed_at_any_copy_is_continued() -> None:
                     return stores[0]
 
                 with intercepted(faulty), contextlib.suppress(SimulatedCrash):
-                    source.clone(target, shallow=False)
+                    source.clone(target, shallow=False, merge_files=merge)
                 if not stores[0].struck:
                     break
                 try:
                     assert content(Table.open(target)) == expected
                 except TableNotFoundError:
-                    source.clone(target, shallow=False)
+                    source.clone(target, shallow=False, merge_files=merge)
                 assert content(Table.open(target)) == expected
             assert nth > 1, (kind, when)
 

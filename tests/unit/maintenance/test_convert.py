@@ -15,8 +15,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as PeerTable
+from deltalake import QueryBuilder
 
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, SchemaMismatchError
+from pyspark_delta.errors import (
+    InvalidOperationError,
+    InvalidOptionError,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+)
 from pyspark_delta.schema.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, DataType
 from pyspark_delta.table import Table
 
@@ -65,6 +71,78 @@ def test_files_stay_and_all_engines_read_the_table(tmp_path: Path) -> None:
     assert table.count() == 3
     assert Table.convert(tmp_path).version == table.version
     assert "is a Delta table already" in str(Table.convert(tmp_path, plan=True))
+
+
+# -------------------------------------------------------------------------------------------- the log elsewhere
+def elsewhere(tmp_path: Path) -> tuple[Path, Table]:
+    """A directory with odd names, and the table of its files beside it."""
+    source = tmp_path / "a b%20ü"
+    for number, day in enumerate(("2024-01-31", "a%2Fb:c", "__HIVE_DEFAULT_PARTITION__")):
+        write(source / f"day={day}" / "x y%20#?.parquet", id=[number, 10 + number])
+    return source, Table.convert(
+        source, where_delta_lies=tmp_path / "t", properties={"delta.enableDeletionVectors": True}
+    )
+
+
+@pytest.mark.findings("F09")  # the files are outside of the table
+def test_the_log_may_lie_elsewhere(tmp_path: Path) -> None:
+    source, table = elsewhere(tmp_path)
+    before = sorted(source.rglob("*"))
+    assert table.location == str(tmp_path / "t")
+    rows = table.scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["day"]) for row in rows if row["day"]) == [
+        (0, "2024-01-31"),
+        (1, "a/b:c"),
+        (10, "2024-01-31"),
+        (11, "a/b:c"),
+    ]
+    assert all(file["path"].startswith(f"file:{tmp_path}/a%20b%2520ü/day=") for file in table.files().to_pylist())
+    assert table.scan(where="id > 11").to_arrow()["id"].to_pylist() == [12]
+    peer = QueryBuilder().register("t", PeerTable(table.location)).execute("select id from t")
+    assert sorted(pa.table(peer)["id"].to_pylist()) == [0, 1, 2, 10, 11, 12]
+    table.append({"id": [99], "day": ["new"]})
+    table.update({"id": "id + 100"}, "id = 1")
+    table.optimize()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2, 10, 11, 12, 99, 101]
+    assert sorted(source.rglob("*")) == before
+    plan = Table.convert(source, where_delta_lies=tmp_path / "u", plan=True)
+    assert plan.facts()["where_delta_lies"] == f"{tmp_path}/u"
+    assert f"the log is written to '{tmp_path}/u'" in str(plan)
+    assert not (tmp_path / "u").exists()
+
+
+@pytest.mark.findings("F09")  # the files are outside of the table
+@pytest.mark.parametrize("mode", ["full", "lite"])
+def test_a_vacuum_deletes_nothing_where_the_log_does_not_lie(tmp_path: Path, mode: Any) -> None:
+    source, table = elsewhere(tmp_path)
+    before = {file: file.read_bytes() for file in source.rglob("*.parquet")}
+    table.delete("id = 1")  # a vector
+    table.append({"id": [99], "day": ["new"]})
+    table.overwrite({"id": [7], "day": ["last"]})
+    result = table.vacuum(mode=mode, retention_hours=0, enforce_retention_duration=False)
+    assert result.num_deleted_files == 2  # the vector, and the file that was appended
+    assert {file: file.read_bytes() for file in source.rglob("*.parquet")} == before
+    assert table.scan().to_arrow()["id"].to_pylist() == [7]
+
+
+@pytest.mark.findings("F09")  # the files are outside of the table
+def test_the_log_lies_apart_from_the_files_and_from_others(tmp_path: Path) -> None:
+    source, table = elsewhere(tmp_path)
+    (tmp_path / "link").symlink_to(source)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("")
+    for where, error, message in (
+        (source / "t", InvalidOperationError, "within each other"),
+        (tmp_path, InvalidOperationError, "within each other"),
+        (tmp_path / "link" / "t", InvalidOperationError, "within each other"),
+        (tmp_path / "full", InvalidOperationError, "it holds 'mine.txt'"),
+        (tmp_path / "t", TableAlreadyExistsError, "without a table"),
+    ):
+        with pytest.raises(error, match=message):
+            Table.convert(source, where_delta_lies=where)
+    with pytest.raises(InvalidOperationError, match=r"is a Delta table.*shallow clone"):
+        Table.convert(table.location, where_delta_lies=tmp_path / "u")
+    assert not list(source.rglob("_delta_log"))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable as PeerTable
+from deltalake import WriterProperties, write_deltalake
 from tests.table_kinds import KINDS, changed
+from tests.unit.data.test_variant_shredding import number, text, variants
 
 from pyspark_delta.data import row_group_copy
 from pyspark_delta.data.reader import read_plan
@@ -117,11 +124,10 @@ def test_files_are_as_large_as_they_should_be(tmp_path: Path) -> None:
     [
         ({"delta.parquet.compression.codec": "snappy"}, (200, 200)),
         ({}, (20, 20)),
-        ({"delta.enableRowTracking": "true"}, (200, 200)),
     ],
 )
 def test_what_encoding_would_change_is_encoded(tmp_path: Path, properties: dict[str, str], sizes: tuple[int]) -> None:
-    """Another codec, small row groups, row ids that are not in the files."""
+    """Another codec, small row groups."""
     table = make(tmp_path, *sizes)
     if properties:
         table.alter().set_properties(properties)
@@ -141,6 +147,95 @@ def test_c338_stored_row_ids_are_copied(tmp_path: Path) -> None:
     assert len(footers(table)) == 1
     assert footers(table)[0][0] == "pyspark-delta"
     assert rows(table) == before
+
+
+def check_row_ids(table: Table, before: list[dict[str, Any]], names: list[str]) -> None:
+    """Check the rows and ids of a table of one file, of copied row groups, whose columns have these names."""
+    assert by_id(table) == before
+    (file,) = (Path(table.location, unquote(path)) for path in paths(table))
+    data = pq.read_table(file)
+    ids = [name for name in data.column_names if name.startswith(("_row-id", "_row-commit"))]
+    assert data.column_names == [name for one in names for name in (ids if one == "ids" else [one])]
+    found = {str(row["id"]): tuple(str(row[name]) for name in ids) for row in data.to_pylist()}
+    assert {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in before}.items() <= found.items()
+    assert pl.read_parquet(file).select(ids).equals(pl.DataFrame(data.select(ids)))
+    for query in (f'sum("{ids[0]}"), max("{ids[1]}")', f'count("{ids[0]}"), min("{ids[1]}"), max(id)'):
+        assert (
+            duckdb.sql(f"select {query} from '{file}'").fetchall() == duckdb.sql(f"select {query} from data").fetchall()
+        )
+    assert PeerTable(table.location).to_pyarrow_table().num_rows == len(before)
+
+
+def test_c323_c326_copied_row_groups_get_their_row_ids(tmp_path: Path) -> None:
+    """Of files with several row groups, of several commits, and beside rows that are encoded."""
+    path, options = tmp_path / "t", WriterProperties(compression="ZSTD", max_row_group_size=100)
+    for start, size in ((0, 250), (1000, 4), (2000, 120)):
+        data = pa.table({"id": list(range(start, start + size)), "s": [f"v{n % 7}" for n in range(size)]})
+        write_deltalake(str(path), data, mode="append", writer_properties=options)
+    table = Table.open(path)
+    table.alter().set_properties({"delta.enableRowTracking": "true"})
+    table.append({"id": list(range(4000, 4150)), "s": ["new"] * 150})
+    before = by_id(table)
+    optimize(table, LargeRowGroups(size=1 << 60, rows=50))
+    assert footers(table) == [("pyspark-delta", [100, 100, 50, 4, 100, 20, 150])]
+    check_row_ids(table, before, ["id", "s", "ids"])
+
+
+def test_row_ids_are_put_before_stored_partition_columns(tmp_path: Path) -> None:
+    properties = {"delta.writePartitionColumnsToParquet": "true", "delta.enableRowTracking": "true"}
+    table = Table.create(tmp_path, "id BIGINT, p STRING, n STRUCT<a: INT>", partition_by=["p"], properties=properties)
+    for start in (0, 1000, 2000):
+        table.append([{"id": start + n, "p": "x", "n": {"a": n}} for n in range(200)])
+    before = by_id(table)
+    optimize(table, ALL)
+    assert footers(table) == [("pyspark-delta", [200, 200, 200])]
+    check_row_ids(table, before, ["id", "n", "ids", "p"])
+
+
+def test_row_ids_of_rows_behind_deleted_ones_stay(tmp_path: Path) -> None:
+    table = make(tmp_path, 200, 300, **VECTORS, **{"delta.enableRowTracking": "true"})
+    table.delete("id IN (0, 150, 201)")
+    before = by_id(table)
+    optimize(table, ALL)
+    assert footers(table) == [("pyspark-delta", [200, 300])]
+    assert by_id(table) == before
+
+
+SHREDDED = {"delta.enableVariantShredding": "true"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "properties", "copied"),
+    [
+        ((number, number), SHREDDED, True),
+        ((number, number), {**SHREDDED, "delta.enableRowTracking": "true"}, True),
+        ((number, number, text), SHREDDED, False),
+        ((number, number), {"delta.feature.variantType": "supported"}, False),
+    ],
+    ids=["one form", "with row ids", "two forms", "not shredded yet"],
+)
+def test_shredded_variants_of_one_form_are_copied(
+    tmp_path: Path, parts: tuple[Callable[[Any], bytes]], properties: dict[str, str], copied: bool
+) -> None:
+    table = Table.create(tmp_path, "id BIGINT, v VARIANT, d INT", properties=properties)
+    for start, encode in enumerate(parts):
+        values = [None if n % 9 == 4 else encode(n if encode is number else f"v{n}") for n in range(200)]
+        ids = pa.array(range(start * 1000, start * 1000 + 200), pa.int64())
+        table.append(pa.table({"id": ids, "v": variants(values), "d": ids.cast(pa.int32())}))
+    table.alter().set_properties(SHREDDED)
+    before = by_id(table)
+    optimize(table, ALL)
+    ((writer, groups),) = footers(table)
+    assert (writer, groups) == (("pyspark-delta", [200, 200]) if copied else ("parquet-cpp-arrow", [200 * len(parts)]))
+    assert by_id(table) == before
+    leaves = pq.read_metadata(Path(table.location, paths(table)[0])).schema
+    is_shredded = "v.typed_value" in [leaves.column(n).path for n in range(len(leaves))]
+    assert is_shredded is (len(parts) == 2)  # the writer finds no common form for numbers and texts
+    assert table.scan(where="d = 1005").to_arrow()["id"].to_pylist() == [1005]
+
+
+def paths(table: Table) -> list[str]:
+    return list(table.refresh().snapshot.files(("path",))["path"].to_pylist())
 
 
 def test_c256_c413_a_few_deleted_rows_keep_their_vector(tmp_path: Path) -> None:

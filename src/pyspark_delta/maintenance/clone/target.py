@@ -9,12 +9,11 @@ import orjson
 
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
 from pyspark_delta.features.support import check_removable, check_writable
+from pyspark_delta.maintenance.foreign_files import check_apart, check_empty
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.storage import store_for
 from pyspark_delta.storage.credentials import CREDENTIALS_KEY
-from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.base import state_of
 
 CLONE_OF = "pyspark_delta.cloneOf"
@@ -59,7 +58,7 @@ def check_target(source: Snapshot, target: CloneTarget, *, shallow: bool, replac
     Raises TableAlreadyExistsError, and InvalidOperationError for a location that is within the source or has other
     rows or files.
     """
-    _check_apart(source.location, target.location)
+    check_apart(source.location, target.location)
     if shallow and CREDENTIALS_KEY in target.storage_options:
         raise InvalidOperationError(
             f"A shallow clone at '{target.location}' could not be read: its catalog gives access to the files of the "
@@ -69,7 +68,7 @@ def check_target(source: Snapshot, target: CloneTarget, *, shallow: bool, replac
     existing = target.snapshot
     if existing is None:
         if shallow:
-            _check_empty(target)
+            check_empty(target.location, target.storage_options)
         return
     if not replace:
         raise TableAlreadyExistsError(existing.location, "Give replace=True to bring an earlier clone up to date.")
@@ -94,28 +93,3 @@ def source_id_of(snapshot: Snapshot) -> str | None:
         return None
     found = named.get("id") if isinstance(named, dict) else None
     return found if isinstance(found, str) else None
-
-
-def _check_apart(source: str, target: str) -> None:
-    inside = join(target, "").startswith(join(source, "")) or join(source, "").startswith(join(target, ""))
-    if inside:
-        raise InvalidOperationError(
-            f"'{target}' and the source '{source}' are the same directory or lie within each other, and a vacuum of "
-            "one table would delete files of the other. Clone to a location outside of it.",
-            error_class="DELTA_INVALID_CLONE_PATH",
-            location=target,
-        )
-
-
-def _check_empty(target: CloneTarget) -> None:
-    """Check that a directory without a table has no files that could be taken for those of the clone."""
-    store = store_for(target.location, target.storage_options)
-    for batch in store.list_tree(target.location, lambda name: name.startswith(("_", "."))):
-        for path in batch.column("path").to_pylist():
-            if not path.rpartition("/")[2].startswith(("_", ".")):
-                raise InvalidOperationError(
-                    f"'{target.location}' is not empty: it holds '{path}'. Clone to an empty or a new directory.",
-                    error_class="DELTA_PATH_EXISTS",
-                    location=target.location,
-                    path=path,
-                )

@@ -14,7 +14,13 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
 from pyspark_delta.data.opened import is_local
 from pyspark_delta.display import counted, html_facts, listed
-from pyspark_delta.errors import DataFileError, InvalidOperationError, SchemaMismatchError, TableNotFoundError
+from pyspark_delta.errors import (
+    DataFileError,
+    InvalidOperationError,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from pyspark_delta.maintenance.convert.footers import Footer, FooterReader
 from pyspark_delta.maintenance.convert.partitions import partitions_of
 from pyspark_delta.maintenance.convert.schema import (
@@ -26,6 +32,7 @@ from pyspark_delta.maintenance.convert.schema import (
 )
 from pyspark_delta.maintenance.convert.tree import data_files
 from pyspark_delta.maintenance.first_checkpoint import write_first_checkpoint
+from pyspark_delta.maintenance.foreign_files import check_apart, check_empty
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.progress import begin
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -35,7 +42,7 @@ from pyspark_delta.schema.json import dump_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.paths import join
-from pyspark_delta.storage.percent import encode_column
+from pyspark_delta.storage.percent import absolute_path_column, encode_column
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.new_table import new_table
 
@@ -51,16 +58,22 @@ class ConvertRequest:
     `partition_schema` are the partition columns in the order of the directories; None infers them from the names of the
     directories, with their types. `time_zone` is the zone of timestamps there. With `statistics`, statistics come from
     footers. With `skip_unreadable`, files that are not Parquet are left out of the table. `properties` are those of the
-    table.
+    table. The log lies in the directory, or where `where_delta_lies` says; then it names the files by absolute paths.
     """
 
     location: str
+    where_delta_lies: str | None = None
     partition_schema: StructType | None = None
     statistics: bool = True
     skip_unreadable: bool = False
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     time_zone: str = "UTC"
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+    @property
+    def table_location(self) -> str:
+        """The location of the table."""
+        return self.where_delta_lies or self.location
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,7 @@ class ConvertPlan:
         return {
             "operation": "CONVERT",
             "location": self.location,
+            "where_delta_lies": self.request.table_location,
             "is_delta_table": known is None,
             "files": self.files.num_rows,
             "files_skipped": len(self.skipped),
@@ -124,7 +138,7 @@ class ConvertPlan:
         if self.configuration is None:
             return ConvertResult(None)
         draft = _draft(self, self.configuration, user_metadata, engine_info)
-        base = TableState(location=self.location, storage_options=dict(self.request.storage_options))
+        base = TableState(location=self.request.table_location, storage_options=dict(self.request.storage_options))
         state = commit_draft(draft, base)
         write_first_checkpoint(state, self.files.num_rows)
         return ConvertResult(state.version, draft.operation.metrics)
@@ -148,6 +162,8 @@ class ConvertPlan:
             f"  columns: {columns}",
             f"  partition columns: {partitions or 'none'}",
         ]
+        if self.request.where_delta_lies is not None:
+            lines.append(f"  the log is written to '{self.request.where_delta_lies}'")
         if self.skipped:
             lines.append(f"  {counted(len(self.skipped), 'file')} cannot be read and are left out")
         return "\n".join(lines)
@@ -158,13 +174,12 @@ def plan_convert(request: ConvertRequest) -> ConvertPlan:
 
     Raises InvalidOperationError for an empty directory, a path that does not fit the partition columns, files whose
     types do not fit together, and files that are not Parquet; SchemaMismatchError for types that Delta does not have;
-    InvalidOptionError for properties.
+    InvalidOptionError for properties. If the log lies elsewhere, raises TableAlreadyExistsError for a table there, and
+    InvalidOperationError for a table in the directory, and for a location that holds it, lies in it, or has files.
     """
-    try:
-        Snapshot.load(request.location, storage_options=request.storage_options)
-    except TableNotFoundError:
-        pass
-    else:
+    if request.where_delta_lies is not None:
+        _check_elsewhere(request, request.where_delta_lies)
+    elif _is_table(request, request.location):
         return ConvertPlan(request, None, _FILES.empty_table())
     found = data_files(request.location, request.storage_options)
     paths = found["path"].combine_chunks()
@@ -173,13 +188,41 @@ def plan_convert(request: ConvertRequest) -> ConvertPlan:
     schema, texts = footers.read(paths)
     names = partitions.columns.names
     configuration = new_table(with_partitions(schema, partitions.columns), names, request.properties)
-    files = pa.table(
-        [encode_column(paths), partitions.values, found["size"], found["modification_time"], texts], schema=_FILES
-    )
+    named = _named(request, paths)
+    files = pa.table([named, partitions.values, found["size"], found["modification_time"], texts], schema=_FILES)
     if footers.skipped:
         skipped = pa.array(footers.skipped, pa.string())
         files = files.filter(pc.invert(pc.is_in(paths, value_set=skipped)))
     return ConvertPlan(request, configuration, files, tuple(footers.skipped))
+
+
+def _is_table(request: ConvertRequest, location: str) -> bool:
+    try:
+        Snapshot.load(location, storage_options=request.storage_options)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _check_elsewhere(request: ConvertRequest, where: str) -> None:
+    check_apart(request.location, where)
+    if _is_table(request, where):
+        raise TableAlreadyExistsError(where, "Name a location without a table for the log.")
+    if _is_table(request, request.location):
+        raise InvalidOperationError(
+            f"'{request.location}' is a Delta table, and not all of its Parquet files need be in its latest version. "
+            f"Make a shallow clone of it at '{where}'.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            location=request.location,
+        )
+    check_empty(where, request.storage_options)
+
+
+def _named(request: ConvertRequest, paths: pa.Array) -> pa.Array:
+    """Return the files as the log names them; `paths` are below the directory, decoded."""
+    if request.where_delta_lies is None:
+        return encode_column(paths)
+    return absolute_path_column(pc.binary_join_element_wise(join(request.location, ""), paths, ""))
 
 
 class _Footers:

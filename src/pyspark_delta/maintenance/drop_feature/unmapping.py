@@ -95,7 +95,7 @@ class _Unmapping(Rewriting):
         options = replace(self.files, storage_options=self.snapshot.storage_options)
         paths = _logical_paths(self.snapshot)
         context = write_context(self.snapshot.location, self.after, options, clustering=paths)
-        context = replace(context, row_group_bytes=self._columns.row_group_bytes, target_file_size=None)
+        context = replace(context, row_group_bytes=self.columns.row_group_bytes, target_file_size=None)
         return with_row_ids(self.snapshot.configuration, context)
 
     @cached_property
@@ -103,7 +103,7 @@ class _Unmapping(Rewriting):
         """How rows are read: the columns that `write` writes, in the same order."""
         configuration = self.snapshot.configuration
         return file_source(self.snapshot).read_context(
-            self._columns.schema.fields, row_ids=has_row_ids(configuration), time_zone=self.time_zone
+            self.columns.schema.fields, row_ids=has_row_ids(configuration), time_zone=self.time_zone
         )
 
 

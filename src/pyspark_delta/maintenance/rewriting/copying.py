@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.parts import delete_written
+from pyspark_delta.data.row_group_columns import AddedColumns, CountedColumn
 from pyspark_delta.data.row_group_copy import AssembledFile, CopySource, read_footer
 from pyspark_delta.data.row_group_rules import LARGE, CopyRules, LargeRowGroups, copy_rules
 from pyspark_delta.data.writer import FileLayout, WrittenFile, written_files
@@ -29,20 +30,15 @@ from pyspark_delta.maintenance.rewriting.origins import KeptOrder, Positions, re
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, as_added, labelled, rewrite_in_order, stored_rows
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.parquet.schema import meaning
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
     ENABLE_ICEBERG_COMPAT_V1,
     ENABLE_ICEBERG_COMPAT_V2,
     ENABLE_ICEBERG_COMPAT_V3,
-    MATERIALIZED_ROW_COMMIT_VERSION,
-    MATERIALIZED_ROW_ID,
     PARQUET_COMPRESSION,
 )
-from pyspark_delta.schema.traversal import types_in
-from pyspark_delta.schema.types import VARIANT
-from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
-from pyspark_delta.transaction.base import state_of
 
 _KEPT_SHARE = 0.05  # of deleted rows in a file that keeps its deletion vector
 
@@ -72,67 +68,91 @@ class RowGroupCopying:
 # ----------------------------------------------------------------------------------------------------- which files
 def _copied(rewriting: Rewriting, source: Bin, large: LargeRowGroups) -> Sources:
     """Return the files of a bin whose row groups are copied."""
-    files, context = source.files, rewriting.write
-    if STATS not in files.column_names or (context.shreds_variants and VARIANT in types_in(context.schema)):
+    files = source.files
+    if STATS not in files.column_names:
         return {}
-    numbers = np.flatnonzero(np.asarray(_may_be_copied(files, rewriting.snapshot)))
+    numbers = np.flatnonzero(np.asarray(_may_be_copied(files, rewriting.configuration)))
     if not len(numbers):
         return {}
-    rules, found = _rules(rewriting, large), {}
+    rules, found = _Rules.of(rewriting, large), {}
     for number in numbers.tolist():
-        one = _copy_source(rewriting.snapshot, files.slice(number, 1), rules)
+        one = _copy_source(rewriting, files.slice(number, 1), rules)
         if one is not None:
             found[number] = one
-    return _alike(found, rules, files.num_rows)
+    return _alike(found, rules.usual, files.num_rows)
 
 
-def _may_be_copied(files: pa.Table, snapshot: Snapshot) -> pa.Array:
+def _may_be_copied(files: pa.Table, configuration: TableConfiguration) -> pa.Array:
     """Return which files have statistics and no deleted rows, or so few that the vector is worth keeping."""
     known = pc.is_valid(files[STATS])
     whole = pc.is_null(files["deletion_vector"])
-    if is_active(snapshot.configuration, Feature.DELETION_VECTORS):
+    if is_active(configuration, Feature.DELETION_VECTORS):
         few = pc.less_equal(pc.cast(deleted_rows(files), pa.float64()), pc.multiply(files[RECORDS], _KEPT_SHARE))
         whole = pc.or_(whole, pc.and_(few, pc.invert(files[ALONE])))
     return pc.and_(known, whole)
 
 
-def _copy_source(snapshot: Snapshot, file: pa.Table, rules: CopyRules) -> CopySource | None:
+def _copy_source(rewriting: Rewriting, file: pa.Table, rules: _Rules) -> CopySource | None:
     """Return a file as a source, None if it is not copied."""
+    snapshot = rewriting.snapshot
     location = resolve_file(snapshot.location, file["path"][0].as_py())
     try:
         footer = read_footer(location, file["size"][0].as_py(), snapshot.storage_options)
     except DataFileError as error:
         _log.debug("%s", error.message)  # Arrow decides if the file can be read
         return None
-    reason = rules.reason(footer) if footer.num_rows == file[RECORDS][0].as_py() else "its number of rows is not known"
-    if reason is not None:
-        _log.debug("The row groups of %s are not copied: %s", location, reason)
+    source = CopySource(location, footer, file[STATS][0].as_py(), snapshot.storage_options)
+    if footer.num_rows != file[RECORDS][0].as_py():
+        reason: str | None = "its number of rows is not that in the log"
+    elif (reason := rules.usual.reason(footer)) is None:
+        return source
+    elif rules.without_ids is not None and rules.without_ids.reason(footer) is None:
+        added = _row_ids(rewriting, file)
+        if added is not None:
+            return replace(source, added=added)
+    _log.debug("The row groups of %s are not copied: %s", location, reason)
+    return None
+
+
+def _row_ids(rewriting: Rewriting, file: pa.Table) -> AddedColumns | None:
+    """Return the row ids and commit versions of a file without stored ones (C323, C326); None if it has none."""
+    first = [file[name][0].as_py() for name in ("base_row_id", "default_row_commit_version")]
+    known = list(zip(rewriting.row_id_columns, first, (True, False), strict=False))
+    if any(value is None for _, value, _ in known):
         return None
-    return CopySource(location, footer, file[STATS][0].as_py())
+    return AddedColumns.of(rewriting.write, [CountedColumn(*one) for one in known])
 
 
 def _alike(sources: Sources, rules: CopyRules, files: int) -> Sources:
     """Return the sources that can be in one file: of the usual schema, or all files of a bin if they are alike."""
-    meanings = {number: meaning(one.footer.schema) for number, one in sources.items()}
+    meanings = {number: meaning(one.schema) for number, one in sources.items()}
     if len(sources) == files and len(set(meanings.values())) == 1:
         return sources
     return {number: one for number, one in sources.items() if meanings[number] == rules.schema}
 
 
-def _rules(rewriting: Rewriting, large: LargeRowGroups) -> CopyRules:
-    properties = rewriting.snapshot.properties
-    is_iceberg = any(
-        enabled.of(properties)
-        for enabled in (ENABLE_ICEBERG_COMPAT_V1, ENABLE_ICEBERG_COMPAT_V2, ENABLE_ICEBERG_COMPAT_V3)
-    )
-    row_ids = (MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties))
-    return copy_rules(
-        rewriting.write,
-        compression=rewriting.files.compression or PARQUET_COMPRESSION.of(properties),
-        allows_int96=not is_iceberg,
-        never_null=[name for name in row_ids if name in rewriting.write.schema.names],
-        large=large,
-    )
+@dataclass(frozen=True)
+class _Rules:
+    """The rules of files as they are written now, and of files that lack only the row ids; None without row ids."""
+
+    usual: CopyRules
+    without_ids: CopyRules | None
+
+    @classmethod
+    def of(cls, rewriting: Rewriting, large: LargeRowGroups) -> _Rules:
+        properties = rewriting.configuration.properties
+        is_iceberg = any(
+            enabled.of(properties)
+            for enabled in (ENABLE_ICEBERG_COMPAT_V1, ENABLE_ICEBERG_COMPAT_V2, ENABLE_ICEBERG_COMPAT_V3)
+        )
+        rules = partial(
+            copy_rules,
+            compression=rewriting.files.compression or PARQUET_COMPRESSION.of(properties),
+            allows_int96=not is_iceberg,
+            large=large,
+        )
+        ids = rewriting.row_id_columns
+        return cls(rules(rewriting.write, never_null=ids), rules(rewriting.columns) if ids else None)
 
 
 # --------------------------------------------------------------------------------------------------------- writing
@@ -209,7 +229,6 @@ class _Assembly:
 
     # ------------------------------------------------------------------------------------------------------- result
     def _result(self) -> RewrittenBin:
-        snapshot = self.rewriting.snapshot
         written = written_files(self.written)
         new_files = labelled(as_added(written, self.source, self.rewriting), self.source)
         rows = written["num_records"].to_numpy()
@@ -217,7 +236,7 @@ class _Assembly:
         places = self._deleted_places()
         if not len(places):
             return result
-        kept = result.with_deletions(places, state_of(snapshot), 0.0)
+        kept = result.with_deletions(places, self.rewriting.state, 0.0)
         assert kept is not None
         return kept
 

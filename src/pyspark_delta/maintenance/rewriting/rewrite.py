@@ -27,12 +27,15 @@ from pyspark_delta.maintenance.rewriting.origins import KeptOrder
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.protocol.clustering import clustering_paths
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.scan.plan import ReadContext, ScanPlan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.paths import resolve_file
+from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
-from pyspark_delta.write.written import with_row_ids
+from pyspark_delta.write.written import has_row_ids, with_row_ids
 
 _MIB = 1 << 20
 _SMALLEST_GROUP, _LARGEST_GROUP = 16 * _MIB, 128 * _MIB
@@ -60,6 +63,7 @@ class Rewriting:
     """What the bins of one run have in common: the table, and how its rows are read and written.
 
     `threads` bins are rewritten at the same time, with about `memory` bytes in all; each is read by `readers` threads.
+    The new files are those of the same table, or of `target`, a clone of it, whose rows have other commit versions.
     """
 
     snapshot: Snapshot
@@ -68,6 +72,7 @@ class Rewriting:
     readers: int = 1
     memory: int = MEMORY
     files: FileOptions = field(default_factory=FileOptions)
+    target: TableState | None = None
 
     def for_bins(self, count: int) -> Rewriting:
         """Return the same for so many bins: if they are few, several threads read each of them."""
@@ -75,19 +80,38 @@ class Rewriting:
         return replace(self, threads=writers, readers=max(1, self.threads // writers))
 
     @cached_property
-    def _columns(self) -> WriteContext:
+    def state(self) -> TableState:
+        """The state of the table that gets the new files. Raises as `state_of`."""
+        return state_of(self.snapshot) if self.target is None else self.target
+
+    @property
+    def configuration(self) -> TableConfiguration:
+        """The configuration of the table that gets the new files."""
+        found = self.snapshot.configuration if self.target is None else self.target.configuration
+        assert found is not None
+        return found
+
+    @cached_property
+    def columns(self) -> WriteContext:
         """How rows are written, without the columns of row ids."""
-        snapshot = self.snapshot
-        options = replace(self.files, storage_options=snapshot.storage_options)
-        clustering = clustering_paths(snapshot.domains())
-        context = write_context(snapshot.location, snapshot.configuration, options, clustering=clustering)
+        place = self.snapshot if self.target is None else self.target
+        options = replace(self.files, storage_options=place.storage_options)
+        clustering = clustering_paths(self.snapshot.domains())
+        context = write_context(place.location, self.configuration, options, clustering=clustering)
         group = max(_SMALLEST_GROUP, min(_LARGEST_GROUP, self.memory // (_COPIES * self.threads)))
         return replace(context, row_group_bytes=group, target_file_size=None)
 
     @cached_property
     def write(self) -> WriteContext:
         """How rows are written to files, with the columns of row ids if rows have ids."""
-        return with_row_ids(self.snapshot.configuration, self._columns)
+        if not has_row_ids(self.configuration):
+            return self.columns
+        return with_row_ids(self.snapshot.configuration, self.columns, commit_versions=self.target is None)
+
+    @property
+    def row_id_columns(self) -> tuple[str, ...]:
+        """The columns of row ids and of row commit versions in the new files, in this order, if they have them."""
+        return self.write.schema.names[len(self.columns.schema.names) :]
 
     @cached_property
     def read(self) -> ReadContext:
@@ -99,8 +123,8 @@ class Rewriting:
         return self._read_context(name)
 
     def _read_context(self, row_index: str | None) -> ReadContext:
-        has_ids = self.write is not self._columns
-        fields, zone = self._columns.schema.fields, self.time_zone
+        has_ids = self.write is not self.columns
+        fields, zone = self.columns.schema.fields, self.time_zone
         return file_source(self.snapshot).read_context(fields, row_ids=has_ids, row_index=row_index, time_zone=zone)
 
     def write_context(self, source: Bin) -> WriteContext:
@@ -115,7 +139,7 @@ class Rewriting:
         plan = ScanPlan(self.snapshot.version, self.snapshot.schema, self.read, source.files)
         for batch in read_plan(plan, self.readers):
             check()
-            yield pa.RecordBatch.from_arrays(batch.columns, names)
+            yield pa.RecordBatch.from_arrays(batch.columns[: len(names)], names)
 
 
 def rewrite_in_order(rewriting: Rewriting, source: Bin, check: Callable[[], None]) -> RewrittenBin:

@@ -88,7 +88,7 @@ class RewrittenBin:
         }
         if not deletions:
             return self
-        files = _complete(self.new_files)
+        files = with_all_columns(self.new_files)
         found = delete_rows(base.location, base.storage_options, files, deletions)
         numbers = np.array(sorted(deletions))
         if self._rows_besides(numbers) + found.remaining_rows < least_share * int(self.rows.sum()):
@@ -117,7 +117,7 @@ class RewrittenBin:
         return int(self.rows[others].sum()) - deleted
 
 
-def _complete(files: pa.Table) -> pa.Table:
+def with_all_columns(files: pa.Table) -> pa.Table:
     """Return files with all columns of `actions.columns`."""
     columns = [
         files[f.name].cast(f.type) if f.name in files.column_names else pa.nulls(files.num_rows, f.type)

@@ -60,6 +60,7 @@ class CopyingDeltaTable:
         replace: bool = False,
         properties: Mapping[str, object] | None = None,
         *,
+        mergeFiles: bool = False,
         plan: Literal[False] = False,
     ) -> DataFrame: ...
     @overload
@@ -70,6 +71,7 @@ class CopyingDeltaTable:
         replace: bool = False,
         properties: Mapping[str, object] | None = None,
         *,
+        mergeFiles: bool = False,
         plan: Literal[True],
     ) -> ClonePlan: ...
     def clone(
@@ -79,15 +81,17 @@ class CopyingDeltaTable:
         replace: bool = False,
         properties: Mapping[str, object] | None = None,
         *,
+        mergeFiles: bool = False,
         plan: bool = False,
     ) -> DataFrame | ClonePlan:
         """Create a table with the rows of the latest version; return one row with numbers and sizes of files.
 
         `target` is an absolute path, a path identifier, or a name in a connected catalog. A shallow clone names the
-        data files of this table, a deep clone (`isShallow=False`) copies them. The other arguments and errors are those
+        data files of this table, a deep clone (`isShallow=False`) copies them, and combines small ones with
+        `mergeFiles`. The other arguments and errors are those
         of `Table.clone`. With `plan`, return a plan and change nothing.
         """
-        return self._clone(self._open(), target, isShallow, replace, properties, plan)
+        return self._clone(self._open(), target, isShallow, replace, properties, mergeFiles, plan)
 
     def cloneAtVersion(
         self,
@@ -96,11 +100,13 @@ class CopyingDeltaTable:
         isShallow: bool = True,
         replace: bool = False,
         properties: Mapping[str, object] | None = None,
+        *,
+        mergeFiles: bool = False,
     ) -> DataFrame:
         """Create a table with the rows of a version; see `clone`. Raises VersionNotFoundError too."""
         if isinstance(version, bool) or not isinstance(version, int):
             raise TypeError(f"version is a number of a version, found {type(version).__name__}.")
-        return self._clone(self._open(version=version), target, isShallow, replace, properties, False)
+        return self._clone(self._open(version=version), target, isShallow, replace, properties, mergeFiles, False)
 
     def cloneAtTimestamp(
         self,
@@ -109,13 +115,15 @@ class CopyingDeltaTable:
         isShallow: bool = True,
         replace: bool = False,
         properties: Mapping[str, object] | None = None,
+        *,
+        mergeFiles: bool = False,
     ) -> DataFrame:
         """Create a table with the rows of a time, such as `2024-01-31 12:00:00` in the session's zone; see `clone`.
 
         Raises TimestampOutOfRangeError too.
         """
         check_text("timestamp", timestamp)
-        return self._clone(self._open(timestamp=timestamp), target, isShallow, replace, properties, False)
+        return self._clone(self._open(timestamp=timestamp), target, isShallow, replace, properties, mergeFiles, False)
 
     @overload
     def _clone(
@@ -125,6 +133,7 @@ class CopyingDeltaTable:
         shallow: bool,
         replace: bool,
         properties: Mapping[str, object] | None,
+        merge: bool,
         plan: Literal[False],
     ) -> DataFrame: ...
     @overload
@@ -135,6 +144,7 @@ class CopyingDeltaTable:
         shallow: bool,
         replace: bool,
         properties: Mapping[str, object] | None,
+        merge: bool,
         plan: bool,
     ) -> DataFrame | ClonePlan: ...
     def _clone(
@@ -144,10 +154,13 @@ class CopyingDeltaTable:
         shallow: bool,
         replace: bool,
         properties: Mapping[str, object] | None,
+        merge: bool,
         plan: bool,
     ) -> DataFrame | ClonePlan:
         texts = {name: property_text(name, value) for name, value in (properties or {}).items()}
-        made = plan_clone(source, self._target(target), shallow=shallow, replace=replace, properties=texts)
+        made = plan_clone(
+            source, self._target(target), shallow=shallow, replace=replace, merge_files=merge, properties=texts
+        )
         if plan:
             return made
         result = made.execute(user_metadata=self._spark.conf.get(_USER_METADATA, None), engine_info=self._engine())
@@ -177,15 +190,19 @@ class CopyingDeltaTable:
         *,
         collectStatistics: bool = True,
         skipUnreadable: bool = False,
+        whereDeltaLies: str | None = None,
     ) -> Self:
         """Make a directory of Parquet files a Delta table, and return it. The files stay as they are.
 
         `identifier` is ``parquet.`/path` ``. `partitionSchema` declares the partition columns in the order of the
         directories, as in `day date, country string`; by default they and their types come from the names of the
-        directories. Zone-less timestamps there are in the session's time zone. Raises as `Table.convert`.
+        directories. Zone-less timestamps there are in the session's time zone. `whereDeltaLies` is the path of the
+        table if the log must not be written to the directory. Raises as `Table.convert`.
         """
+        where = None if whereDeltaLies is None else check_text("whereDeltaLies", whereDeltaLies)
         request = ConvertRequest(
             location=normalize_location(_parquet_path(check_text("identifier", identifier))),
+            where_delta_lies=None if where is None else normalize_location(where),
             partition_schema=_schema(partitionSchema),
             statistics=collectStatistics,
             skip_unreadable=skipUnreadable,
@@ -195,7 +212,7 @@ class CopyingDeltaTable:
             user_metadata=sparkSession.conf.get(_USER_METADATA, None),
             engine_info=engine_info(f"PySpark/{sparkSession.version}"),
         )
-        converted: Self = cls.forPath(sparkSession, request.location)
+        converted: Self = cls.forPath(sparkSession, request.table_location)
         return converted
 
     # ------------------------------------------------------------------------------------ for engines without Delta
