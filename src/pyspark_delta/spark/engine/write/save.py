@@ -29,7 +29,7 @@ from pyspark_delta.spark.conf.write_defaults import (
 )
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema
-from pyspark_delta.spark.engine.write.compaction import compact_commit
+from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
 from pyspark_delta.spark.engine.write.job import (
     rebalance,
     wants_optimized_write,
@@ -103,6 +103,7 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     """Write in one commit; return the committed version, None if there was nothing to do. Raises as `save`."""
     spark = frame.sparkSession
     request = replace(request, options=with_session_defaults(spark, request.options))
+    compaction = auto_compaction(spark)
     committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), FrameRows(frame))
     if committed is not None or request.mode != "ignore":
         after_commit(spark)
@@ -113,7 +114,7 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     def latest() -> Snapshot:
         return latest_snapshot(request.location, options.files.storage_options, catalog_table=options.catalog_table)
 
-    compact_commit(spark, latest, committed.version, committed.configuration)
+    compact_commit(spark, compaction, latest, committed.version, committed.configuration)
     return committed.version
 
 
