@@ -30,9 +30,8 @@ from pyspark_delta.spark.conf.write_defaults import (
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
+from pyspark_delta.spark.engine.write.exchange import exchange_of
 from pyspark_delta.spark.engine.write.job import (
-    rebalance,
-    wants_optimized_write,
     write_changes,
     write_frame,
     write_inserts,
@@ -183,11 +182,12 @@ class FrameRows:
     def write_new(self, plan: WritePlan) -> Written:
         """Write the rows of the frame. Raises as `apply_rules` and `write_frame`."""
         ruled = apply_rules(self._frame, plan.data, plan.context, plan.rules())
-        frame = ruled.frame
-        optimized = wants_optimized_write(self._spark, plan.options, plan.configuration)
-        if optimized:
-            frame = rebalance(frame, plan.configuration, ruled.context.schema.names)
-        return Written.of(write_frame(frame, ruled.context, few_partitions=optimized), ruled.context)
+        context = ruled.context
+        exchange = exchange_of(self._spark, plan.options, plan.configuration, context.schema.names)
+        if exchange is None:
+            return Written.of(write_frame(ruled.frame, context), context)
+        with exchange.sized(self._spark):
+            return Written.of(write_frame(exchange.apply(ruled.frame), context, few_partitions=True), context)
 
     def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
         """Write change data files with the new rows, which are read from the files just written."""
