@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import AUTO_OPTIMIZE, OPTIMIZE_WRITE, TARGET_FILE_SIZE, parse_size
+from pyspark_delta.protocol.properties import TARGET_FILE_SIZE, parse_size
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.write_defaults import boolean_setting, delta_setting, whole_number_setting
+from pyspark_delta.write.optimized import asks_for_optimized_write
 from pyspark_delta.write.options import WriteOptions
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def exchange_of(
     The option `optimizeWrite` decides, then the session, then the table. If none does, writes to partitioned tables
     have an exchange that prefers many tasks. Raises InvalidOptionError for settings.
     """
-    asked = _asked(spark, options, configuration)
+    asked = asks_for_optimized_write(options, configuration, boolean_setting(spark, "optimizeWrite.enabled"))
     if asked is False or (asked is None and not configuration.partition_columns):
         return None
     places = tuple(names.index(name) for name in configuration.partition_columns)
@@ -81,19 +82,6 @@ def exchange_of(
         target = options.files.target_file_size or TARGET_FILE_SIZE.of(configuration.properties)
         size = max(_TASK_SIZE, target or 0)
     return Exchange(places, size, whole_number_setting(spark, "optimizeWrite.maxShufflePartitions"))
-
-
-def _asked(spark: SparkSession, options: WriteOptions, configuration: TableConfiguration) -> bool | None:
-    properties = configuration.properties
-    for said in (
-        options.optimize_write,
-        boolean_setting(spark, "optimizeWrite.enabled"),
-        OPTIMIZE_WRITE.of(properties),
-        AUTO_OPTIMIZE.of(properties),
-    ):
-        if said is not None:
-            return said
-    return None
 
 
 def _bin_size(spark: SparkSession) -> int | None:
