@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip, disable, enable
     from pyspark_delta.spark.source import DefaultSource
     from pyspark_delta.table import Table
-    from pyspark_delta.transaction.transaction import Transaction
+    from pyspark_delta.table.transaction import Transaction
 
 __all__ = [
     "AppendOnlyTableError",
@@ -204,7 +204,7 @@ _HOMES = {
     "Progress": "pyspark_delta.progress",
     "Snapshot": "pyspark_delta.snapshot",
     "Sort": "pyspark_delta.maintenance.layout.layouts",
-    "Transaction": "pyspark_delta.transaction.transaction",
+    "Transaction": "pyspark_delta.table.transaction",
     "enable": "pyspark_delta.spark.session.enable",
     "errors": "",
     **dict.fromkeys(

@@ -4,7 +4,7 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "read", "path": ..., "version": ..., "texts": {COLUMN: SQL}, "out": ARROW_FILE}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
-`{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}}`,
+`{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
 `{"do": "rules", "path": ...}`, `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
@@ -52,7 +52,9 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             spark.sql(question["select"]).write.format("delta").mode("append").save(path)
             return None
         case "write":
-            writer = spark.sql(question["select"]).coalesce(1).write.format("delta").mode(question["mode"])
+            frame, tasks = spark.sql(question["select"]), question.get("tasks")
+            frame = frame.repartition(tasks) if tasks else frame.coalesce(1)
+            writer = frame.write.format("delta").mode(question["mode"])
             if question["partition_by"]:
                 writer = writer.partitionBy(*question["partition_by"])
             writer.options(**question["options"]).save(path)

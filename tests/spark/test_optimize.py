@@ -7,23 +7,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_delta import Budget, DeltaTable
+from pyspark_delta import Budget, DeltaTable, Table
 from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
 
 SETTING = "spark.databricks.delta.optimize."
+AUTO = "spark.databricks.delta.autoCompact."
 
 
 @contextmanager
-def settings(session: SparkSession, **values: object) -> Iterator[None]:
+def settings(session: SparkSession, prefix: str = SETTING, **values: object) -> Iterator[None]:
     for name, value in values.items():
-        session.conf.set(SETTING + name, str(value))
+        session.conf.set(prefix + name, str(value))
     try:
         yield
     finally:
         for name in values:
-            session.conf.unset(SETTING + name)
+            session.conf.unset(prefix + name)
 
 
 def rows(table: DeltaTable) -> list[tuple[int, int]]:
@@ -88,19 +89,24 @@ class Optimize:
 
     def test_a_commit_is_compacted_if_the_session_says_so(self, session: SparkSession, table: DeltaTable) -> None:
         expected = rows(table)
-        session.conf.set("spark.databricks.delta.autoCompact.enabled", "true")
-        session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "4")
-        try:
+        one = session.range(100, 101).selectExpr("id", "cast(1 as int) as p")
+        two = session.range(101, 103).selectExpr("id", "cast(1 as int) as p")
+        with settings(session, AUTO, enabled="true", minNumFiles=4):
             table.delete("id = 0")  # the vector is on a file that was there
-            frame = session.range(100, 101).selectExpr("id", "1 as p")
-            frame.write.format("delta").mode("append").save(table.detail().collect()[0].location)
-        finally:
-            session.conf.unset("spark.databricks.delta.autoCompact.enabled")
-            session.conf.unset("spark.databricks.delta.autoCompact.minNumFiles")
+            one.write.format("delta").mode("append").save(table.detail().collect()[0].location)
         commit = table.history(1).collect()[0]
         assert (commit.operation, commit.operationParameters["auto"]) == ("OPTIMIZE", "true")
         assert commit.operationMetrics["numRemovedFiles"] == "4"
-        assert rows(table) == sorted([*(row for row in expected if row[0]), (100, 1)])
+        with settings(session, AUTO, enabled="true", minNumFiles=2):
+            with table.transaction() as transaction:
+                transaction.append(two)
+            assert (transaction.version, table.history(1).collect()[0].operation) == (6, "OPTIMIZE")
+            table.update("id = 2", {"id": "202"}, plan=True).execute()
+            assert [row.operation for row in table.history(2).collect()] == ["OPTIMIZE", "UPDATE"]
+        with settings(session, AUTO, minNumFiles="few"), pytest.raises(InvalidOptionError, match="minNumFiles"):
+            one.write.format("delta").mode("append").save(table.detail().collect()[0].location)
+        later = [(202 if row[0] == 2 else row[0], row[1]) for row in expected if row[0]]
+        assert rows(table) == sorted([*later, (100, 1), (101, 1), (102, 1)])
 
 
 class TestClassic(Optimize):
@@ -113,3 +119,25 @@ class TestConnect(Optimize):
     @pytest.fixture
     def session(self, delta_connect: SparkSession) -> SparkSession:
         return delta_connect
+
+
+def test_batches_of_a_stream_are_compacted_and_written_once(delta_spark: SparkSession, tmp_path: Path) -> None:
+    source, path = str(tmp_path / "source"), str(tmp_path / "t")
+    delta_spark.range(0, 30, 1, 3).write.parquet(source)
+
+    def write(batch: DataFrame, number: int) -> None:
+        for _ in range(2):
+            writer = batch.selectExpr("id", "id % 2 as p").repartition(2).write.format("delta").mode("append")
+            writer = writer.partitionBy("p").option("optimizeWrite", "true")
+            writer.option("txnAppId", "app").option("txnVersion", number).save(path)
+
+    stream = delta_spark.readStream.schema("id LONG").format("parquet").option("maxFilesPerTrigger", 1).load(source)
+    query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "c"))
+    with settings(delta_spark, AUTO, enabled="true", minNumFiles=2):
+        assert query.trigger(availableNow=True).start().awaitTermination(120)
+    table = Table.open(path)
+    commits = [commit["operation"] for commit in table.history()]
+    assert commits == ["OPTIMIZE", "WRITE", "OPTIMIZE", "WRITE", "WRITE"]
+    assert table.history()[-1]["operationMetrics"]["numFiles"] == "2"
+    assert table.snapshot.transactions()["app"].version == 2
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(30))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests import optimized_writes
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import (
@@ -345,25 +346,40 @@ class WriteModes:
         assert info(table)["userMetadata"] == "nightly"
         assert [t["appId"] for t in actions(table, "txn", 3)] == ["job"]
 
-    def test_optimized_write(self, session: SparkSession, table: str) -> None:
-        frame = session.range(0, 800, 1, 8).selectExpr("id", "id % 3 `a.p`")
-        save(frame, table, partition_by=["a.p"])
-        assert len(actions(table, "add")) == 3
-        name = "spark.databricks.delta.optimizeWrite.enabled"
-        with setting(session, name, "false"):
-            save(frame, table, "append")
-            assert len(actions(table, "add")) == 24
-            save(frame, table, "append", options={"optimizeWrite": "true"})
-            assert len(actions(table, "add")) == 3
-        save(frame, table, "append", options={"optimizeWrite": "false"})
-        assert len(actions(table, "add")) == 24
-        assert len(rows(table)) == 3200
-        other = f"{table}-property"
-        save(frame, other, partition_by=["a.p"], options={"delta.autoOptimize.optimizeWrite": "false"})
-        assert len(actions(other, "add")) == 24
-        with setting(session, name, "true"):
-            save(frame, f"{table}-flat")
-        assert len(actions(f"{table}-flat", "add")) < 8
+    def test_option_session_and_table_decide_if_a_write_is_optimized(self, session: SparkSession, table: str) -> None:
+        frame, found = session.sql(optimized_writes.ROWS).repartition(optimized_writes.TASKS), []
+        for number, case in enumerate(optimized_writes.CASES):
+            options = {optimized_writes.PROPERTY: case.table, "optimizeWrite": case.option}
+            with ExitStack() as settings:
+                if case.session is not None:
+                    settings.enter_context(setting(session, optimized_writes.SETTING, case.session))
+                save(frame, f"{table}{number}", partition_by=["p"], options=options)
+            found.append(len(actions(f"{table}{number}", "add")))
+        assert found == [case.files for case in optimized_writes.CASES]
+
+    def test_sizes_of_optimized_writes(self, session: SparkSession, table: str) -> None:
+        frame = session.range(0, 8000, 1, 8).selectExpr("id", "uuid() as u", "id % 3 as `a.p`")
+        prefix = "spark.databricks.delta.optimizeWrite."
+
+        def files(*partitioning: str, **options: str) -> int:
+            save(frame, table, "overwrite", partition_by=partitioning, options={"overwriteSchema": "true", **options})
+            return len(actions(table, "add"))
+
+        assert files("a.p") == 3  # partitioned tables have an exchange by default
+        assert files() == 8
+        asked = {"optimizeWrite": "true"}
+        assert files(**asked) == 1
+        with setting(session, "spark.sql.adaptive.enabled", "false"):  # as in batches of a stream
+            with setting(session, f"{prefix}maxShufflePartitions", "1"):
+                assert files("a.p", **asked) == 3
+            assert {add["path"].split("part-")[1][:5] for add in actions(table, "add")} == {"00000"}
+        with setting(session, f"{prefix}binSize", "60k"):
+            assert 6 <= files("a.p") < 24
+            assert 4 <= files(**asked) < 24
+            assert session.conf.get("spark.sql.adaptive.advisoryPartitionSizeInBytes") in ("64MB", "67108864b")
+        with setting(session, f"{prefix}binSize", "small"), pytest.raises(InvalidOptionError, match="binSize"):
+            files("a.p")
+        assert len(rows(table)) == 8000
 
     def test_c347_c349_c350_cluster_by(self, session: SparkSession, table: str) -> None:
         frame = session.sql("select 1L id, named_struct('b.c', 2, 'd', 3) s, true t")

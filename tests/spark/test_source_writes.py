@@ -68,6 +68,19 @@ def test_append_and_overwrite_without_enable(plain_spark: SparkSession, tmp_path
     assert json.loads(Table.open(path).history()[0]["operationParameters"]["partitionBy"]) == []
 
 
+def test_a_write_without_enable_is_compacted_if_the_table_says_so(plain_spark: SparkSession, tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT", properties={"delta.autoOptimize.autoCompact": "true"})
+    table.append({"id": list(range(48))}, max_records_per_file=1)
+    for number in range(2):
+        once = plain_spark.range(100 + number, 101 + number).write.format("delta").mode("append")
+        for _ in range(2):
+            once.option("txnAppId", "a").option("txnVersion", number).save(str(tmp_path / "t"))
+    commits = [commit["operation"] for commit in table.refresh().history()]
+    assert commits == ["OPTIMIZE", "WRITE", "WRITE", "WRITE", "CREATE TABLE"]
+    assert table.history(1)[0]["engineInfo"].endswith(" PySpark")
+    assert (table.snapshot.num_files(), table.count()) == (1, 50)
+
+
 def test_times_without_a_zone_are_those_of_the_session_or_of_an_option(
     plain_spark: SparkSession, tmp_path: Path
 ) -> None:

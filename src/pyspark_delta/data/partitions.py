@@ -35,6 +35,12 @@ class Piece:
         """The number of rows."""
         return sum(batch.num_rows for batch in self.batches) if self.chosen is None else len(self.chosen)
 
+    @property
+    def num_bytes(self) -> int:
+        """The size of the rows in memory; rows of a batch count the same."""
+        size: int = sum(batch.nbytes for batch in self.batches)
+        return size if self.chosen is None else size * len(self.chosen) // max(1, self.batches[0].num_rows)
+
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows. Chosen rows are copied."""
         for batch in self.batches:

@@ -20,10 +20,13 @@ from pyspark_delta.errors import StorageError
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 
-_MOST_BEGUN = 128  # incomplete files of one task that have been opened in the store
+_MOST_BEGUN = 128  # incomplete files of one task, with all its threads, that have been opened in the store
 _PUBLISHING = 8  # files of one task that are published at the same time
 _MAX_THREADS = 8
 _POLL_SECONDS = 0.2
+
+ROWS_AT_ONCE = 512 << 20
+"""Bytes of rows that threads sort by partition together."""
 
 
 def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> Iterator[WrittenFile]:
@@ -106,7 +109,7 @@ def write_in_any_order(
     batches: Iterable[pa.RecordBatch],
     part: int = 0,
     threads: int | None = None,
-    at_once: int = 512 << 20,
+    at_once: int = ROWS_AT_ONCE,
 ) -> list[WrittenFile]:
     """Write rows to data files, in any order. Each thread writes one file at a time.
 
@@ -119,14 +122,24 @@ def write_in_any_order(
     return crew.write(chain(first, source))
 
 
-def write_side_by_side(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> list[WrittenFile]:
+def write_side_by_side(
+    context: WriteContext,
+    batches: Iterable[pa.RecordBatch],
+    part: int = 0,
+    threads: int | None = 1,
+    at_once: int | None = None,
+) -> list[WrittenFile]:
     """Write rows, in any order, to one data file for each partition, or more if sizes require it.
 
-    All files are open at the same time; the rows that wait take the memory of at most one row group. Raises the errors
-    of `write_files`, and then deletes the files.
+    All files are open at the same time; the rows that wait take the memory of at most one row group for each thread.
+    With several `threads`, a partition that has more than a row group is shared by them. None is the number of cores,
+    at most 8. `at_once` is as for `write_in_any_order`; half a row group by default. Raises the errors of
+    `write_files`, and then deletes the files.
     """
-    crew = _Crew(context, part, 1, side_by_side=True)
-    return crew.write(pieces(context, batches, context.row_group_bytes // 2))
+    source = pieces(context, batches, at_once or context.row_group_bytes // 2)
+    first = list(islice(source, 2))
+    crew = _Crew(context, part, _threads(threads, first), side_by_side=True)
+    return crew.write(chain(first, source))
 
 
 def _threads(wanted: int | None, first: list[Piece]) -> int:
@@ -144,16 +157,17 @@ class RollingFileWriter:
 
     `add`, `append`, `end_file` and `finish` yield each file once it is complete and durable; `abandon` deletes all
     others. Threads publish the files: while one file is made durable, the next one is written. With `side_by_side`, the
-    files of all partitions stay open until the end.
+    files of all partitions stay open until the end; `writers` of them may do so at the same time.
     """
 
-    def __init__(self, context: WriteContext, part: int, *, side_by_side: bool = False) -> None:
+    def __init__(self, context: WriteContext, part: int, *, side_by_side: bool = False, writers: int = 1) -> None:
         self._context = context
         self._layout = FileLayout(context)
         self._part = part
         self._files = 0
         self._open: dict[Partition, DataFile] = {}
         self._side_by_side = side_by_side
+        self._most_begun = max(1, _MOST_BEGUN // writers)
         self._limit = context.max_records_per_file or 0
         self._pool: ThreadPoolExecutor | None = None
         self._publishing: deque[tuple[DataFile, Future[WrittenFile]]] = deque()
@@ -230,7 +244,7 @@ class RollingFileWriter:
         while excess > 0:
             partition, largest = max(self._open.items(), key=lambda item: item[1].gathered_bytes)
             excess -= largest.gathered_bytes
-            if largest.is_begun or sum(file.is_begun for file in self._open.values()) < _MOST_BEGUN:
+            if largest.is_begun or sum(file.is_begun for file in self._open.values()) < self._most_begun:
                 largest.flush()
             else:
                 yield from self._next_file(partition)
@@ -283,14 +297,20 @@ class RollingFileWriter:
 
 
 class _Crew:
-    """Threads that write pieces as they arrive, each to a file of its own."""
+    """Threads that write pieces as they arrive, each to a file of its own.
+
+    With `side_by_side`, the pieces of a partition go to one thread, until they make a row group; then to the next one.
+    """
 
     def __init__(self, context: WriteContext, part: int, threads: int, *, side_by_side: bool = False) -> None:
         self._context = context
         self._side_by_side = side_by_side
         self._part = part
         self._threads = threads
-        self._pieces: queue.Queue[Piece | None] = queue.Queue(threads)
+        self._queues: list[queue.Queue[Piece | None]] = (
+            [queue.Queue(1) for _ in range(threads)] if side_by_side else [queue.Queue(threads)]
+        )
+        self._turns: dict[Partition, tuple[int, int]] = {}  # the thread of a partition, and the bytes that it got
         self._stop = threading.Event()
         self._written: list[list[WrittenFile]] = [[] for _ in range(threads)]
 
@@ -307,26 +327,36 @@ class _Crew:
         return list(chain.from_iterable(self._written))
 
     def _share(self, source: Iterable[Piece]) -> None:
-        workers: list[Future[None]] = []
+        workers: dict[int, Future[None]] = {}
         with ThreadPoolExecutor(self._threads, thread_name_prefix="pyspark-delta-write") as pool:
             try:
                 for piece in source:
-                    if len(workers) < self._threads:
-                        workers.append(pool.submit(self._work, len(workers), self._handed_out()))
-                    self._put(piece)
-                for _ in workers:
-                    self._put(None)
+                    number = self._turn(piece) if self._side_by_side else min(len(workers), self._threads - 1)
+                    if number not in workers:
+                        workers[number] = pool.submit(self._work, number, self._handed_out(self._queue(number)))
+                    self._put(piece, self._queue(number))
+                for number in workers:
+                    self._put(None, self._queue(number))
             except BaseException:
                 self._stop.set()
                 raise
-        for worker in workers:
+        for worker in workers.values():
             worker.result()
 
+    def _turn(self, piece: Piece) -> int:
+        """Return the thread for a piece."""
+        number, size = self._turns.get(piece.partition, (len(self._turns) % self._threads, 0))
+        if size >= self._context.row_group_bytes:
+            number, size = (number + 1) % self._threads, 0
+        self._turns[piece.partition] = number, size + piece.num_bytes
+        return number
+
+    def _queue(self, number: int) -> queue.Queue[Piece | None]:
+        return self._queues[number % len(self._queues)]
+
     def _work(self, number: int, source: Iterator[Piece]) -> None:
-        writer, written = (
-            RollingFileWriter(self._context, self._part + number, side_by_side=self._side_by_side),
-            self._written[number],
-        )
+        part, written = self._part + number, self._written[number]
+        writer = RollingFileWriter(self._context, part, side_by_side=self._side_by_side, writers=self._threads)
         try:
             for piece in source:
                 written += writer.append(piece)
@@ -338,18 +368,18 @@ class _Crew:
             writer.abandon()
             raise
 
-    def _put(self, piece: Piece | None) -> None:
+    def _put(self, piece: Piece | None, waiting: queue.Queue[Piece | None]) -> None:
         """Pass a piece to the threads, unless one of them has failed."""
         while not self._stop.is_set():
             with suppress(queue.Full):
-                self._pieces.put(piece, timeout=_POLL_SECONDS)
+                waiting.put(piece, timeout=_POLL_SECONDS)
                 return
 
-    def _handed_out(self) -> Iterator[Piece]:
+    def _handed_out(self, waiting: queue.Queue[Piece | None]) -> Iterator[Piece]:
         """Yield pieces for one thread; stop after a failure."""
         while not self._stop.is_set():
             with suppress(queue.Empty):
-                piece = self._pieces.get(timeout=_POLL_SECONDS)
+                piece = waiting.get(timeout=_POLL_SECONDS)
                 if piece is None:
                     return
                 yield piece

@@ -6,6 +6,7 @@ Counts come from the log, so they include the files of all writers. An error is 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,25 +63,39 @@ def is_auto_compacted(configuration: TableConfiguration, settings: AutoCompactio
 
 
 def compact_after(
-    snapshot: Snapshot, version: int | None, settings: AutoCompaction = DEFAULT, *, engine_info: str = ""
+    current: Callable[[], Snapshot],
+    version: int | None,
+    configuration: TableConfiguration | None,
+    settings: AutoCompaction = DEFAULT,
+    *,
+    engine_info: str = "",
 ) -> RewriteResult | None:
     """Compact what a commit of `version` left in too many small files; return None if there was nothing to do.
 
-    `snapshot` is the table after the commit. An error becomes a DeltaWarning.
+    `configuration` is that of the committed version; both are None if nothing was committed. `current` opens the latest
+    version; it is called only if the table is compacted at all. An error becomes a DeltaWarning: if it were raised, the
+    caller would write the rows again.
     """
-    if version is None or not is_auto_compacted(snapshot.configuration, settings):
-        return None
-    managed = managed_table(snapshot.catalog_table)
-    if managed is not None and Maintenance.OPTIMIZE not in managed.info.allowed_maintenance:
+    if version is None or configuration is None or not is_auto_compacted(configuration, settings):
         return None
     try:
         with quietly():
+            snapshot = current()
+            if not _is_allowed(snapshot):
+                return None
             plan = plan_auto_compaction(snapshot, version, settings)
             return None if plan is None else plan.execute(engine_info=engine_info)
-    except DeltaError as error:
-        text = f"Version {version} of '{snapshot.location}' is committed, but it was not compacted: {error.message}"
+    except Exception as error:
+        reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
+        table = f" of '{configuration.location}'" if configuration.location else ""
+        text = f"Version {version}{table} is committed, but it was not compacted: {reason}"
         warnings.warn(DeltaWarning(text), stacklevel=4)
         return None
+
+
+def _is_allowed(snapshot: Snapshot) -> bool:
+    managed = managed_table(snapshot.catalog_table)
+    return managed is None or Maintenance.OPTIMIZE in managed.info.allowed_maintenance
 
 
 def plan_auto_compaction(snapshot: Snapshot, version: int, settings: AutoCompaction = DEFAULT) -> RewritePlan | None:

@@ -11,9 +11,7 @@ import pyarrow as pa
 from pyspark_delta.engines.arrow.engines import ArrowSettings
 from pyspark_delta.engines.arrow.merge_source import HeldRows
 from pyspark_delta.errors import InvalidOptionError
-from pyspark_delta.maintenance.auto_compaction import compact_after
 from pyspark_delta.progress import ShowProgress, operation
-from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.delete import Delete
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
@@ -83,17 +81,6 @@ class WritableTable(ABC):
     @abstractmethod
     def refresh(self) -> Any:
         """Show the latest version."""
-
-    @property
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """The snapshot that this table reads."""
-
-    def _compact(self, change: ChangeResult) -> None:
-        """Show the latest version, after the auto compaction of a change if the table has it enabled."""
-        self.refresh()
-        if compact_after(self.snapshot, change.version) is not None:
-            self.refresh()
 
     # ------------------------------------------------------------------------------------------------------- rows
     @overload
@@ -188,7 +175,7 @@ class WritableTable(ABC):
             if plan:
                 return plan_of_write(place, rows, mode, options)
             result = write(place, rows, mode, options, must_exist=True)
-        self._compact(result)
+        self.refresh()
         return result
 
     # ------------------------------------------------------------------------------------------------- statements
@@ -334,5 +321,5 @@ class WritableTable(ABC):
             if plan:
                 return plan_statement(place, statement, options, counted)
             result = run_statement(place, statement, options, counted)
-        self._compact(result)
+        self.refresh()
         return result

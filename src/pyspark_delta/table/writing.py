@@ -13,6 +13,7 @@ from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.engines.arrow.new_rows import bind_new_rows
 from pyspark_delta.engines.arrow.write import ArrowRows
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.maintenance.auto_compaction import compact_after
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.draft import ReadSet, no_files
 from pyspark_delta.snapshot import Snapshot
@@ -113,10 +114,13 @@ def _info_text(commit_info: object) -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------- writes
 def write(place: Place, rows: RowStream, mode: str, options: WriteOptions, *, must_exist: bool) -> ChangeResult:
-    """Write rows in one commit. Raises as `write.pipeline.write_rows`."""
+    """Write rows in one commit; auto compaction follows it. Raises as `write.pipeline.write_rows`."""
     request = WriteRequest(place.location, mode, options, must_exist=must_exist)
     committed = write_rows(request, rows.types, WriteSession(), ArrowRows(rows.batches, rows.reads, rows.total))
-    return ChangeResult(None) if committed is None else ChangeResult(committed.version, committed.metrics)
+    if committed is None:
+        return ChangeResult(None)
+    compact_after(place.latest, committed.version, committed.configuration)
+    return ChangeResult(committed.version, committed.metrics)
 
 
 def plan_of_write(place: Place, rows: RowStream, mode: str, options: WriteOptions) -> ChangePlan[ChangeResult]:
@@ -167,23 +171,27 @@ def _replaced(plan: WritePlan, snapshot: Snapshot) -> Replaced | None:
 
 # ------------------------------------------------------------------------------------------------------ statements
 def run_statement(place: Place, statement: Statement, options: WriteOptions, counted: Sequence[str]) -> ChangeResult:
-    """Run a statement; `counted` are the metrics of its result. Raises as `statements.execution.execute`."""
-    return _executed(place.latest, statement, options, counted)
+    """Run a statement; auto compaction follows its commit. `counted` are the metrics of its result.
+
+    Raises as `statements.execution.execute`.
+    """
+    return _executed(place, place.latest, statement, options, counted)
 
 
 def plan_statement(
     place: Place, statement: Statement, options: WriteOptions, counted: Sequence[str]
 ) -> ChangePlan[ChangeResult]:
     """Return the plan of a statement on the latest version. Raises as `statements.plan.plan_change`."""
-    return plan_change(place.latest, statement, lambda current: _executed(current, statement, options, counted))
+    return plan_change(place.latest, statement, lambda current: _executed(place, current, statement, options, counted))
 
 
 def _executed(
-    current: Callable[[], Snapshot], statement: Statement, options: WriteOptions, counted: Sequence[str]
+    place: Place, current: Callable[[], Snapshot], statement: Statement, options: WriteOptions, counted: Sequence[str]
 ) -> ChangeResult:
     staged = execute(current, statement, transaction=options.transaction)
     if staged is None:
         return ChangeResult(None)
     if staged.draft is None:
         return ChangeResult(None, dict.fromkeys(counted, 0))
+    compact_after(place.latest, staged.version, staged.configuration)
     return ChangeResult(staged.version, staged.draft.operation.metrics)

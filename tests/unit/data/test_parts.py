@@ -96,6 +96,23 @@ def test_files_that_grow_side_by_side_are_one_for_each_partition(tmp_path: Path)
         assert file.num_records == footer.num_rows == json.loads(file.stats)["numRecords"]
 
 
+@pytest.mark.parametrize(("row_group_bytes", "most"), [(40_000, 1), (8_000, 3)])
+def test_side_by_side_threads_share_partitions_of_several_row_groups(
+    tmp_path: Path, row_group_bytes: int, most: int
+) -> None:
+    table = pa.table({"id": range(6000), "p": [i % 5 for i in range(6000)]})  # 20,000 bytes in each partition
+    write = context(tmp_path, table.schema, "p", row_group_bytes=row_group_bytes)
+    files = write_side_by_side(write, table.to_batches(max_chunksize=300), threads=3, at_once=10_000)
+    found: dict[str | None, list[list[int]]] = {}
+    for file in files:
+        found.setdefault(file.partition_values["p"], []).append(ids(tmp_path, file))
+    assert {p: sorted(chain.from_iterable(several)) for p, several in found.items()} == {
+        str(p): list(range(p, 6000, 5)) for p in range(5)
+    }
+    assert {len(several) for several in found.values()} == {most}
+    assert len({file.path.rpartition("/")[2].split("-")[1] for file in files}) == 3
+
+
 def test_side_by_side_no_more_files_are_begun_than_a_store_can_bear(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,10 +127,10 @@ def test_side_by_side_no_more_files_are_begun_than_a_store_can_bear(
 
 @pytest.mark.parametrize("partitions", [3, 10])
 def test_side_by_side_little_waits_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
-    monkeypatch.setattr(parts, "_MOST_BEGUN", 3)
+    monkeypatch.setattr(parts, "_MOST_BEGUN", 9)
     table = pa.table({"id": range(6000), "p": [i % partitions for i in range(6000)]})
     write = context(tmp_path, table.schema, "p", row_group_bytes=8000)
-    writer, found = RollingFileWriter(write, 0, side_by_side=True), list[WrittenFile]()
+    writer, found = RollingFileWriter(write, 0, side_by_side=True, writers=3), list[WrittenFile]()
     for piece in pieces(write, table.to_batches(max_chunksize=1500), 50_000):
         found += writer.append(piece)
         assert sum(file.gathered_bytes for file in writer._open.values()) <= 8000
@@ -131,11 +148,13 @@ def test_side_by_side_files_end_where_their_rows_are_limited(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("nth", [1, 7])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_side_by_side_what_fails_leaves_no_file(tmp_path: Path, nth: int, when: Any) -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+def test_side_by_side_what_fails_leaves_no_file(tmp_path: Path, nth: int, when: Any, threads: int) -> None:
     table = pa.table({"id": range(2000), "p": [i % 10 for i in range(2000)]})
     store = FaultyStore(store_for(str(tmp_path)), Fault(kind="open_output", nth=nth, when=when))
+    write = context(tmp_path, table.schema, "p", row_group_bytes=4000)
     with intercepted(lambda _: store), pytest.raises(StorageError, match="connection was lost"):
-        write_side_by_side(context(tmp_path, table.schema, "p", row_group_bytes=4000), table.to_batches())
+        write_side_by_side(write, table.to_batches(), threads=threads)
     assert files_in(tmp_path) == []
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.managed import Warehouse
 
+from pyspark_delta import Transaction
 from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.maintenance.auto_compaction import AutoCompaction, is_auto_compacted, plan_auto_compaction
 from pyspark_delta.table import Table
+from pyspark_delta.transaction.write_plan import FileOptions
 
 PROPERTY = "delta.autoOptimize.autoCompact"
 
@@ -57,6 +61,41 @@ def test_only_partitions_of_the_commit_and_small_files_count(tmp_path: Path) -> 
     assert plan_auto_compaction(table.snapshot, 0, few) is None
     small = AutoCompaction(min_files=3, min_size=1)
     assert plan_auto_compaction(table.snapshot, table.version, small) is None
+
+
+def by_transaction(table: Table) -> None:
+    with Transaction.on(table.snapshot) as transaction:
+        transaction.write([pa.record_batch({"id": [50], "p": ["a"]})])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        by_transaction,
+        lambda table: table.append({"id": [50], "p": ["a"]}, plan=True).execute(),
+        lambda table: table.update({"id": "50"}, "id = 3", plan=True).execute(),
+    ],
+    ids=["transaction", "plan of an append", "plan of an update"],
+)
+@pytest.mark.filterwarnings("error")
+def test_every_door_is_followed_by_it(tmp_path: Path, write: Callable[[Table], object]) -> None:
+    table = Table.create(tmp_path, "id BIGINT, p STRING", partition_by=["p"])
+    table.append({"id": list(range(50)), "p": ["a"] * 50}, max_records_per_file=1)
+    table.alter().set_properties({PROPERTY: "true"})
+    write(table)
+    table = Table.open(tmp_path)
+    assert (table.version, table.snapshot.num_files()) == (4, 1)
+    assert (table.scan(where="id = 50").to_arrow().num_rows, table.history(1)[0]["operation"]) == (1, "OPTIMIZE")
+
+
+def test_a_transaction_that_only_rearranges_rows_is_not_followed_by_it(tmp_path: Path) -> None:
+    table = Table.create(tmp_path, "id BIGINT", properties={PROPERTY: "true"})
+    rows = pa.record_batch({"id": list(range(60))})
+    table.append(rows)
+    with Transaction.on(table.snapshot, data_change=False) as transaction:
+        transaction.remove(transaction.read().files)
+        transaction.write([rows], FileOptions(max_records_per_file=1))
+    assert table.refresh().snapshot.num_files() == 60
 
 
 @pytest.mark.findings("F02")  # files are damaged

@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from pyspark_delta.data.reader import read_plan
+from pyspark_delta.engines.arrow import write
 from pyspark_delta.errors import (
     AppendOnlyTableError,
     ConcurrentAppendError,
@@ -153,6 +154,16 @@ class TestSources:
         with pytest.raises(InvalidOperationError, match="read only once"):
             table.append(generator)
         assert table.version == 1
+
+    def test_an_optimized_write_has_one_file_for_each_partition(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(write, "ROWS_AT_ONCE", 16_000)  # a fourth of the rows
+        properties = {"delta.autoOptimize.optimizeWrite": "true"}
+        table = Table.create(tmp_path, "id BIGINT, p BIGINT", partition_by=["p"], properties=properties)
+        batches = [pa.record_batch({"id": range(n, n + 1000), "p": [i % 3 for i in range(1000)]}) for n in range(4)]
+        table.append(iter(batches))
+        assert (table.count(), table.snapshot.num_files(), len(files_in(tmp_path))) == (4000, 3, 3)
 
     def test_a_source_that_fails_half_way_leaves_nothing(self, tmp_path: Path) -> None:
         table = Table.create(tmp_path, "id BIGINT")

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from pyspark_delta import progress
 from pyspark_delta.data.conform import conform
 from pyspark_delta.data.partitions import null_empty_partitions
-from pyspark_delta.data.parts import write_in_any_order, write_side_by_side
+from pyspark_delta.data.parts import ROWS_AT_ONCE, write_in_any_order, write_side_by_side
 from pyspark_delta.data.reader import read_tasks, tasks_of
-from pyspark_delta.data.writer import WriteContext, written_files
+from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
 from pyspark_delta.engines.arrow.new_rows import bind_new_rows, check_rows
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.evaluate import evaluate
@@ -27,6 +27,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
 from pyspark_delta.write.engine import MatchedRows, WritePlan
+from pyspark_delta.write.optimized import asks_for_optimized_write
 from pyspark_delta.write.replacement import Replaced
 from pyspark_delta.write.selection import Where
 from pyspark_delta.write.written import Written, has_row_ids, with_row_ids
@@ -78,7 +79,7 @@ class ArrowRows:
             plan, batches = _written_again(plan, *earlier)
         bound = bind_new_rows(plan)
         context = replace(plan.context, numbered=bound.planned.numbered)
-        files = written_files(write_in_any_order(context, bound.rows(batches)))
+        files = written_files(_written(plan, context, bound.rows(batches)))
         self._earlier = plan, files
         return Written.of(files, context)
 
@@ -156,6 +157,13 @@ class ConditionRows:
 
 
 # ---------------------------------------------------------------------------------------------------- written rows
+def _written(plan: WritePlan, context: WriteContext, rows: Iterable[pa.RecordBatch]) -> list[WrittenFile]:
+    """Write rows with threads. An optimized write keeps the files of all partitions open until the end."""
+    if context.partition_columns and asks_for_optimized_write(plan.options, plan.configuration):
+        return write_side_by_side(context, rows, threads=None, at_once=ROWS_AT_ONCE)
+    return write_in_any_order(context, rows, at_once=ROWS_AT_ONCE)
+
+
 def _written_again(plan: WritePlan, earlier: WritePlan, files: pa.Table) -> tuple[WritePlan, Iterator[pa.RecordBatch]]:
     """Return the plan for rows that were written before, and these rows without the numbers that they got."""
     numbered = {column.name for column in bind_new_rows(earlier).planned.numbered}

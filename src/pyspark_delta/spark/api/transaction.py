@@ -14,12 +14,14 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.conf.arguments import check_values
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import merge_statement
+from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
 from pyspark_delta.spark.engine.write.save import stage_change
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.merge.merge import Merge
@@ -42,11 +44,17 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
     `alias` is the name of the table in the conditions of statements. Raises UnsupportedFeatureError for a table that
     cannot be written to, and as `commit_draft` at the end of the block.
     """
+    compaction = auto_compaction(spark)
     with Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction:
         operations = DeltaTransaction(spark, snapshot, transaction, alias)
         yield operations
         operations._complete()
     after_commit(spark)
+
+    def latest() -> Snapshot:
+        return latest_snapshot(snapshot.location, snapshot.storage_options, catalog_table=snapshot.catalog_table)
+
+    compact_commit(spark, compaction, latest, operations.version, transaction.configuration)
 
 
 class DeltaTransaction:

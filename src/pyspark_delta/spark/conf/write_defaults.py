@@ -89,12 +89,17 @@ def is_set(spark: SparkSession, name: str, *, default: bool) -> bool:
     return default if value is None else value
 
 
+def delta_setting(spark: SparkSession, name: str) -> str | None:
+    """Return the setting `spark.databricks.delta.NAME`; None if the session does not set it."""
+    return spark.conf.get(_DELTA + name, None)
+
+
 def boolean_setting(spark: SparkSession, name: str) -> bool | None:
     """Return the boolean setting `spark.databricks.delta.NAME`; None if the session does not set it.
 
     Raises InvalidOptionError for any other value.
     """
-    value = spark.conf.get(_DELTA + name, None)
+    value = delta_setting(spark, name)
     if value is None:
         return None
     if value.strip().lower() not in ("true", "false"):
@@ -107,7 +112,7 @@ def whole_number_setting(spark: SparkSession, name: str) -> int | None:
 
     Raises InvalidOptionError for any other value.
     """
-    value = spark.conf.get(_DELTA + name, None)
+    value = delta_setting(spark, name)
     if value is None:
         return None
     if not value.strip().isdecimal() or not int(value):

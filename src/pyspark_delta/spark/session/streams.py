@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.spark.conf.sessions import enabled, session_key
 from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import FormatMixin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _READ_INSTEAD = (
     "Read the table with spark.read; the rows that changed since a version are in its change data feed, with "
@@ -42,7 +48,8 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
 
     def foreachBatch(self, func: Any) -> Any:
         self._delta_has_function = True
-        return super().foreachBatch(func)
+        is_classic = hasattr(self._delta_session, "_jsparkSession")
+        return super().foreachBatch(_enabling(func) if is_classic else func)
 
     def start(
         self,
@@ -71,6 +78,24 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         if is_named(self._delta_session, tableName) or self._delta_chosen(format):
             refuse_to_write()
         return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
+
+
+def _enabling(func: Callable[[DataFrame, int], object]) -> Callable[[DataFrame, int], None]:
+    """Return the function for batches; while it runs, the session of the batch, a clone, is enabled like its origin.
+
+    On Spark Connect, a process of the server calls the function, which knows nothing of `enable`.
+    """
+
+    @wraps(func)
+    def call(batch: DataFrame, number: int) -> None:
+        key = session_key(batch.sparkSession)
+        enabled.add(key)
+        try:
+            func(batch, number)
+        finally:
+            enabled.discard(key)
+
+    return call
 
 
 def refuse_to_read() -> NoReturn:

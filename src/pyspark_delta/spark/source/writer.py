@@ -28,10 +28,11 @@ from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zone_of_task
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.column_rules import check_distinct
+from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import MatchedRows, ReplacedRows, WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import parse_options
-from pyspark_delta.write.pipeline import commit_plan, open_table, plan_write, stage_plan
+from pyspark_delta.write.pipeline import CommittedWrite, commit_plan, open_table, plan_write, stage_plan
 from pyspark_delta.write.selection import EqualKeys, On, Where
 from pyspark_delta.write.written import Written
 
@@ -147,7 +148,8 @@ class DeltaWriter(DataSourceArrowWriter):
             plan = self._write.in_zone(next((task.time_zone for task in tasks), None))
             files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *(_unpacked(task.files) for task in tasks)])
             rows, snapshot = TaskRows(files), self._write.snapshot()
-            commit_plan(plan, snapshot, stage_plan(plan, snapshot, rows), rows.engine)
+            committed = commit_plan(plan, snapshot, stage_plan(plan, snapshot, rows), rows.engine)
+            _compact(plan, committed)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing: no commit names the files."""
@@ -179,6 +181,18 @@ class TaskRows:
     def matched_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> MatchedRows:
         """Raise InvalidOperationError: a data source joins no rows."""
         raise _needs_enable("the options replaceUsing and replaceOn need a join")
+
+
+def _compact(plan: WritePlan, committed: CommittedWrite) -> None:
+    """Compact what the commit left in too many small files, if the table has auto compaction enabled."""
+    # Workers, which only write files, do not need these modules.
+    from pyspark_delta.maintenance.auto_compaction import compact_after
+    from pyspark_delta.snapshot.cache import latest_snapshot
+
+    def latest() -> Snapshot:
+        return latest_snapshot(plan.target.location, plan.options.files.storage_options)
+
+    compact_after(latest, committed.version, committed.configuration, engine_info=engine_info(TaskRows.engine))
 
 
 def _packed(files: pa.Table) -> bytes:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
-from pyspark_delta.spark.engine.write.compaction import compact_commit
+from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.execution import execute
 from pyspark_delta.statements.plan import ChangePlan, plan_change
@@ -22,28 +22,39 @@ if TYPE_CHECKING:
 _AFFECTED = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
 
-def run_statement(
-    spark: SparkSession, current: Callable[[], Snapshot], statement: Statement, limit: int | None = None
-) -> DataFrame:
-    """Run a statement; return its counts as a frame.
+def run_statement(spark: SparkSession, current: Callable[[], Snapshot], statement: Statement) -> DataFrame:
+    """Run a statement, and the auto compaction that follows its commit; return its counts as a frame.
 
     Do nothing, and return counts of 0, if the table already holds the application transaction that the session names
-    (C180). `limit` is how often the statement may run again after a conflict; the default is the session's setting.
-    Raises as `execute`.
+    (C180). Raises as `execute`.
+    """
+    return _run(spark, current, current, statement, reexecutions(spark))
+
+
+def _run(
+    spark: SparkSession,
+    current: Callable[[], Snapshot],
+    latest: Callable[[], Snapshot],
+    statement: Statement,
+    limit: int,
+) -> DataFrame:
+    """Run a statement on the version that `current` returns; `latest` returns the one after the commit.
+
+    `limit` is how often the statement may run again after a conflict.
     """
     transaction = with_session_defaults(spark, WriteOptions()).transaction
-    left = reexecutions(spark) if limit is None else limit
-    done = execute(current, statement, limit=left, transaction=transaction)
+    compaction = auto_compaction(spark)
+    done = execute(current, statement, limit=limit, transaction=transaction)
     if done is None or done.draft is not None:
         after_commit(spark)
     if done is not None:
-        compact_commit(spark, current, done.version, done.configuration)
+        compact_commit(spark, compaction, latest, done.version, done.configuration)
     return counts_frame(spark, (0,) * statement.counts if done is None else done.result)
 
 
 def plan_statement(spark: SparkSession, current: Callable[[], Snapshot], statement: Statement) -> ChangePlan[DataFrame]:
     """Return the plan of a statement; its `execute` does not try again after a conflict. Raises as `plan_change`."""
-    return plan_change(current, statement, lambda newest: run_statement(spark, newest, statement, 0))
+    return plan_change(current, statement, lambda newest: _run(spark, newest, current, statement, 0))
 
 
 def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:

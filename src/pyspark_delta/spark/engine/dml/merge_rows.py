@@ -19,7 +19,7 @@ from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generate
 from pyspark_delta.spark.engine.dml.merge_sides import Sides
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
-from pyspark_delta.spark.engine.write.job import rebalance, wants_optimized_write
+from pyspark_delta.spark.engine.write.exchange import exchange_of
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
 from pyspark_delta.statements.assignments import resolve_assignments
 from pyspark_delta.statements.merge.clauses import (
@@ -185,9 +185,8 @@ class MergedRows:
             context = ChangeContext(self.actions, target.context.schema, changes=change_context(target.context))
             return changing.frame.select(*columns, sf.col(ACTION), sf.col(FILE), sf.col(ROW)), context
         frame, context = job_of(target, changing, has_changes=has_changes)
-        if wants_optimized_write(target.spark, target.options, target.configuration):
-            frame = rebalance(frame, target.configuration, context.columns.names)
-        return frame, context
+        exchange = exchange_of(target.spark, target.options, target.configuration, context.columns.names)
+        return (frame if exchange is None else exchange.apply(frame)), context
 
     def _once(self) -> DataFrame:
         """Return `taken`, with each deleted row only once, even if several source rows match it."""

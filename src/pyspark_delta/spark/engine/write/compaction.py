@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOptionError
-from pyspark_delta.maintenance.auto_compaction import DEFAULT, AutoCompaction, compact_after, is_auto_compacted
+from pyspark_delta.maintenance.auto_compaction import DEFAULT, AutoCompaction, compact_after
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.commit_info import engine_info
@@ -19,23 +19,20 @@ _SETTINGS = "spark.databricks.delta.autoCompact."
 
 def compact_commit(
     spark: SparkSession,
+    settings: AutoCompaction,
     current: Callable[[], Snapshot],
     version: int | None,
     configuration: TableConfiguration | None,
 ) -> None:
-    """Compact what a commit left in too many small files, if session or table say so; an error is a warning.
-
-    `configuration` is that of the committed version; `current` opens the latest one, which costs a request.
-    """
-    if version is None or configuration is None:
-        return
-    settings = auto_compaction(spark)
-    if is_auto_compacted(configuration, settings):
-        compact_after(current(), version, settings, engine_info=engine_info(f"PySpark/{spark.version}"))
+    """Compact what a commit left in too many small files, as `compact_after`."""
+    compact_after(current, version, configuration, settings, engine_info=engine_info(f"PySpark/{spark.version}"))
 
 
 def auto_compaction(spark: SparkSession) -> AutoCompaction:
-    """Return the settings of a session. Raises InvalidOptionError."""
+    """Return the settings of a session. Call it before the commit, so that a bad setting fails before it.
+
+    Raises InvalidOptionError.
+    """
     enabled = spark.conf.get(f"{_SETTINGS}enabled", None)
     if enabled is not None and enabled.strip().lower() not in ("true", "false", "auto", "legacy"):
         raise InvalidOptionError(f"The session setting {_SETTINGS}enabled is true or false, found '{enabled}'.")

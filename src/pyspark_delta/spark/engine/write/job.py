@@ -19,17 +19,14 @@ from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, pickle_items, raise_failure, run_items
 from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import AUTO_OPTIMIZE, OPTIMIZE_WRITE
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
-from pyspark_delta.spark.conf.write_defaults import boolean_setting
 from pyspark_delta.spark.engine.write.alignment import align
 from pyspark_delta.spark.frames.tasks import MOST_TASKS
 from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
-from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written, with_row_ids
 
 if TYPE_CHECKING:
@@ -49,8 +46,8 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
     """Write the rows of a frame; return the files as a table of the schema `WRITTEN_SCHEMA`.
 
     The frame has the columns of the context, then the column of violations if the context has checks. Spark sorts the
-    rows of a task by table partition, unless `few_partitions`: then the frame is from `rebalance`, and workers write
-    the partitions of a task side by side. This is faster, but makes more files if a task has many rows.
+    rows of a task by table partition, unless `few_partitions`: then an `Exchange` made the frame, and workers write the
+    partitions of a task side by side. This is faster, but makes more files if a task has many rows.
 
     Raises the DeltaError of a failed task with its own class. Files of other tasks remain, but no commit names them.
     """
@@ -105,33 +102,6 @@ def write_inserts(inserted: DataFrame, schema: StructType, context: WriteContext
 def _changed(frame: DataFrame, schema: StructType, change: str, context: WriteContext) -> DataFrame:
     typed = frame.withColumn(CHANGE_TYPE.name, sf.lit(change))
     return align(typed, StructType((*schema, CHANGE_TYPE)), change_context(context).schema)
-
-
-def wants_optimized_write(spark: SparkSession, options: WriteOptions, configuration: TableConfiguration) -> bool:
-    """Return True if a write is optimized.
-
-    The option decides, then the session, then the table; without a setting, writes to partitioned tables are optimized.
-    """
-    properties = configuration.properties
-    for said in (
-        options.optimize_write,
-        boolean_setting(spark, "optimizeWrite.enabled"),
-        OPTIMIZE_WRITE.of(properties),
-        AUTO_OPTIMIZE.of(properties),
-    ):
-        if said is not None:
-            return said
-    return bool(configuration.partition_columns)
-
-
-def rebalance(frame: DataFrame, configuration: TableConfiguration, names: tuple[str, ...]) -> DataFrame:
-    """Return the frame with the rows of each table partition in one task, and with columns named c0, c1 and so on.
-
-    Spark splits table partitions that are too large for a task, and gives several small ones to one task. `names` are
-    the names of the table's columns by position.
-    """
-    places = [f"c{names.index(name)}" for name in configuration.partition_columns]
-    return _numbered(frame, len(frame.columns)).hint("rebalance", *places)
 
 
 def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.Table:

@@ -29,10 +29,9 @@ from pyspark_delta.spark.conf.write_defaults import (
 )
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema
-from pyspark_delta.spark.engine.write.compaction import compact_commit
+from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
+from pyspark_delta.spark.engine.write.exchange import exchange_of
 from pyspark_delta.spark.engine.write.job import (
-    rebalance,
-    wants_optimized_write,
     write_changes,
     write_frame,
     write_inserts,
@@ -103,6 +102,7 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     """Write in one commit; return the committed version, None if there was nothing to do. Raises as `save`."""
     spark = frame.sparkSession
     request = replace(request, options=with_session_defaults(spark, request.options))
+    compaction = auto_compaction(spark)
     committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), FrameRows(frame))
     if committed is not None or request.mode != "ignore":
         after_commit(spark)
@@ -113,7 +113,7 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     def latest() -> Snapshot:
         return latest_snapshot(request.location, options.files.storage_options, catalog_table=options.catalog_table)
 
-    compact_commit(spark, latest, committed.version, committed.configuration)
+    compact_commit(spark, compaction, latest, committed.version, committed.configuration)
     return committed.version
 
 
@@ -182,11 +182,12 @@ class FrameRows:
     def write_new(self, plan: WritePlan) -> Written:
         """Write the rows of the frame. Raises as `apply_rules` and `write_frame`."""
         ruled = apply_rules(self._frame, plan.data, plan.context, plan.rules())
-        frame = ruled.frame
-        optimized = wants_optimized_write(self._spark, plan.options, plan.configuration)
-        if optimized:
-            frame = rebalance(frame, plan.configuration, ruled.context.schema.names)
-        return Written.of(write_frame(frame, ruled.context, few_partitions=optimized), ruled.context)
+        context = ruled.context
+        exchange = exchange_of(self._spark, plan.options, plan.configuration, context.schema.names)
+        if exchange is None:
+            return Written.of(write_frame(ruled.frame, context), context)
+        with exchange.sized(self._spark):
+            return Written.of(write_frame(exchange.apply(ruled.frame), context, few_partitions=True), context)
 
     def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
         """Write change data files with the new rows, which are read from the files just written."""
