@@ -89,6 +89,9 @@ def _enabling(func: Callable[[DataFrame, int], object]) -> Callable[[DataFrame, 
     @wraps(func)
     def call(batch: DataFrame, number: int) -> None:
         key = session_key(batch.sparkSession)
+        if key in enabled:
+            func(batch, number)
+            return
         enabled.add(key)
         try:
             func(batch, number)
