@@ -68,7 +68,7 @@ class LayoutPlan(RewritePlan):
         text = super().__str__()
         return text if self.is_nothing else f"{text}\n  rows are {self.writer.words}"
 
-    def task_writer(self) -> TaskWriter:
+    def _task_writer(self) -> TaskWriter:
         """Return what lays rows out in tasks, with an exchange."""
         return partial(lay_out_in_tasks, self.writer)
 

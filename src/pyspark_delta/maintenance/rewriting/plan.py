@@ -134,7 +134,7 @@ class RewritePlan:
         """What rewrites the files: this process, or tasks outside of it."""
         return NONE if not len(self.bins) else DRIVER if self.options.tasks is None else TASKS
 
-    def task_writer(self) -> TaskWriter | None:
+    def _task_writer(self) -> TaskWriter | None:
         """Return what rewrites the files in tasks; None if only this process can."""
         return rewrite_in_tasks if self.options.writer is rewrite_in_order else None
 
@@ -218,7 +218,7 @@ def in_tasks(plan: RewritePlan, tasks: TaskRunner) -> RewritePlan:
     """
     if isinstance(plan.options.writer, RowGroupCopying) and 2 * plan.bytes_copied < plan.bytes_read:
         plan = replace(plan, options=replace(plan.options, writer=rewrite_in_order))
-    writer = plan.task_writer()
+    writer = plan._task_writer()
     if writer is None:
         return plan
     return replace(plan, options=replace(plan.options, tasks=tasks, task_writer=writer))
