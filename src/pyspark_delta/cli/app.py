@@ -20,6 +20,7 @@ from pyspark_delta.cli import (
     maintenance,
     rearranging,
     rows,
+    upkeep,
     writing,
 )
 from pyspark_delta.cli.catalog import catalog_app
@@ -73,6 +74,7 @@ for _command in (
     maintenance.restore,
     maintenance.undo,
     maintenance.vacuum,
+    upkeep.maintain,
     rearranging.optimize,
     rearranging.purge,
     clustering.clustering,

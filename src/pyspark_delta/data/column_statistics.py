@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.actions.columns import STATS
 from pyspark_delta.data.file_columns import Absent, Column, FileSchema, Leaf, Struct
-from pyspark_delta.data.opened import opened_file
+from pyspark_delta.data.opened import check_chunks, opened_file
 from pyspark_delta.data.reader import read_task, tasks_of
 from pyspark_delta.expressions.tree import Column as StatsLeaf
 from pyspark_delta.parallel import flat_map_ordered
@@ -176,6 +176,7 @@ class _Footer:
     """The footer of a data file."""
 
     def __init__(self, file: pq.ParquetFile, context: ReadContext, path: str) -> None:
+        self._file, self._path = file, path
         self._metadata = file.metadata
         self._schema = file.schema
         self._key_values = file.schema_arrow.metadata
@@ -200,6 +201,7 @@ class _Footer:
         if not isinstance(column, Leaf):
             return _Range()
         leaf = column.source.first
+        check_chunks(self._file, self._path, [leaf])
         if not stored.has_bounds:
             return self._counted(leaf) or _Range()
         physical = self._schema.column(leaf).physical_type

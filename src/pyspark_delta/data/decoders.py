@@ -7,14 +7,15 @@ declines files that are damaged, missing, or not as it expects, so PyArrow reads
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.layouts import Layout
-from pyspark_delta.data.raw_rows import RowSelection
+from pyspark_delta.data.opened import check_chunks
+from pyspark_delta.data.raw_rows import Leaves, RowSelection
 from pyspark_delta.scan.plan import ScanTask
 
 DataFile: TypeAlias = tuple[ScanTask, Mapping[str, pa.Scalar], RowSelection]
@@ -30,6 +31,14 @@ class OpenedFile:
     layout: Layout
     task: ScanTask
     constants: Mapping[str, pa.Scalar]
+    checked: set[int] = field(default_factory=set)
+
+    def check(self, leaves: Leaves) -> None:
+        """Check the chunks of some leaves, each once. Raises DataFileError for damaged ones."""
+        new = [leaf for leaf in leaves if leaf not in self.checked]
+        if new:
+            check_chunks(self.parquet, self.path, new)
+            self.checked.update(new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,7 @@ class DataFileReader:
 
     def _rows(self, file: OpenedFile, selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file."""
+        file.check(file.layout.every)
         metadata = file.parquet.metadata
         if selection.rows is not None:
             check_rows(selection.rows, metadata.num_rows, file.path)
@@ -159,6 +160,7 @@ class DataFileReader:
         metadata, layout = file.parquet.metadata, file.layout
         if not self._row_groups.can_skip:
             return range(metadata.num_row_groups)
+        file.check(layout.first)
         in_file = [  # the bounds of row groups are in the calendar of the file
             None if _is_constant(plan, file.constants) or legacy is not None else column
             for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
@@ -173,10 +175,12 @@ class DataFileReader:
         metadata, layout = file.parquet.metadata, file.layout
         if not layout.can_join or metadata.num_rows > _SMALL_ROWS or metadata.num_row_groups != 1:
             return None
-        if selection.rows is not None or file.task.share is not None or self._reads_late(file, (0,)):
+        if selection.rows is not None or file.task.share is not None:
             return None
         size: int = metadata.row_group(0).total_byte_size
-        return size if size <= _SMALL_BYTES else None
+        if size > _SMALL_BYTES or (size > _LATE_BYTES and self._reads_late(file, (0,))):
+            return None
+        return size
 
     def _converted(self, small: _SmallFiles) -> Iterator[pa.RecordBatch]:
         """Yield the rows of small files, converted together; one by one if that fails, to name the file."""
@@ -201,7 +205,10 @@ class DataFileReader:
 
     def _reads_late(self, file: OpenedFile, groups: Sequence[int]) -> bool:
         layout = file.layout
-        return bool(layout.first.names) and layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES
+        if not layout.first.names:
+            return False
+        file.check(layout.rest)
+        return layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES
 
     def _rows_of(self, file: OpenedFile, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some row groups, decoded by PyArrow."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError, UnsupportedDataFileError
+from pyspark_delta.parquet.bounds import check_codecs, check_statistics
+from pyspark_delta.parquet.footer import MAGIC, TRAILER
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.local import LocalStore
 
@@ -54,6 +56,29 @@ def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterato
         source.close()
 
 
+def check_chunks(file: pq.ParquetFile, path: str, leaves: Iterable[int], *, codecs: bool = False) -> None:
+    """Raise DataFileError unless Arrow can describe the chunks of some leaves: their sizes, and their statistics.
+
+    With `codecs`, it can also name their codecs.
+
+    It has to be called before `RowGroupMetaData.column`: there, Arrow ends the process for damaged statistics. Arrow
+    writes the footer that it has parsed, so nothing is read again.
+    """
+    metadata = file.metadata
+    if not metadata.num_row_groups:
+        return
+    sink = pa.BufferOutputStream()
+    try:
+        metadata.write_metadata_file(sink)
+        footer = sink.getvalue().to_pybytes()[len(MAGIC) : -TRAILER]
+        for leaf in leaves:
+            check_statistics(footer, metadata, leaf)
+        if codecs:
+            check_codecs(footer)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        raise _data_file_error(path, error) from None
+
+
 class translated:  # noqa: N801 - a context manager; as a generator it would cost more, for each file
     """Convert errors in the block to DataFileError, or UnsupportedDataFileError if only Spark can read the file."""
 
@@ -66,7 +91,7 @@ class translated:  # noqa: N801 - a context manager; as a generator it would cos
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, FileNotFoundInStoreError | pa.ArrowException | OSError):
+        if isinstance(error, FileNotFoundInStoreError | pa.ArrowException | OSError | UnicodeError):
             raise _data_file_error(self._path, error) from None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.opened import opened_file
+from pyspark_delta.data.opened import check_chunks, opened_file, translated
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.parallel import flat_map_ordered
 from pyspark_delta.snapshot import Snapshot
@@ -66,6 +66,9 @@ def _paths(snapshot: Snapshot) -> Iterator[list[str]]:
 def _groups(snapshot: Snapshot, path: str) -> Iterator[dict[str, Any]]:
     with opened_file(resolve_file(snapshot.location, path), snapshot.storage_options) as file:
         footer = file.metadata
+        check_chunks(file, path, range(footer.num_columns), codecs=True)
+        with translated(path):
+            created_by = footer.created_by
     for place in range(footer.num_row_groups):
         group = footer.row_group(place)
         chunks = [_chunk(group.column(column)) for column in range(group.num_columns)]
@@ -75,7 +78,7 @@ def _groups(snapshot: Snapshot, path: str) -> Iterator[dict[str, Any]]:
             "num_rows": group.num_rows,
             "compressed_size": sum(chunk["compressed_size"] for chunk in chunks),
             "uncompressed_size": group.total_byte_size,
-            "created_by": footer.created_by,
+            "created_by": created_by,
             "columns": chunks,
         }
 

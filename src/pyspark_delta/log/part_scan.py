@@ -284,7 +284,7 @@ class PartScan:
         names = [*leaf_columns(self.part, self._action, fields, group), f"{self._action}.stats"]
         for batch in file.iter_batches(self._rows_of_texts(), row_groups=[group], columns=names):
             found = extract(batch.column(self._action), [*fields, STATS], self.part.path)
-            yield found.select([f.name for f in fields]), found.column(len(fields))
+            yield found.select(list(range(len(fields)))), found.column(len(fields))  # the fields may have `stats` too
 
     def with_parsed_text(self, leaves: tuple[Column, ...], files: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
         """Return the result of `stats_texts` in the form of `parsed_stats`."""

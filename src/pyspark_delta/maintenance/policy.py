@@ -19,9 +19,11 @@ from pyspark_delta.log.history import commits_newest_first
 from pyspark_delta.log.listing import list_back
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
+from pyspark_delta.maintenance.layout.plan import LayoutPlan
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.reorganize import PurgeRequest, plan_purge
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
+from pyspark_delta.maintenance.statistics import plan_statistics
 from pyspark_delta.maintenance.vacuum import VacuumRequest, plan_vacuum
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL
 from pyspark_delta.snapshot import Snapshot
@@ -33,18 +35,29 @@ _MOST_COMMITS = 10_000  # that are looked through for the last vacuum
 class MaintenancePolicy:
     """When maintenance is worth it.
 
-    A compaction has to save `saved_files` files. Deletion vectors are purged if a share `vector_share` of the files has
-    some. A vacuum follows the last one after `vacuum_days` days; None never vacuums. A checkpoint is written after
-    `checkpoint_commits` commits, by default as many as delta.checkpointInterval says.
+    A compaction has to save `saved_files` files. A clustered table is clustered if files that never were have a share
+    `unclustered_share` of its bytes. Deletion vectors are purged if a share `vector_share` of the files has some. With
+    `statistics`, files that lack statistics get them. A vacuum follows the last one after `vacuum_days` days; None
+    never vacuums. A checkpoint is written after `checkpoint_commits` commits, by default as many as
+    delta.checkpointInterval says.
     """
 
     saved_files: int = 10
+    unclustered_share: float = 0.1
     vector_share: float = 0.25
+    statistics: bool = True
     vacuum_days: float | None = 7
     checkpoint_commits: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("saved_files", 1), ("vector_share", 0), ("vacuum_days", 0), ("checkpoint_commits", 1)):
+        limits = {
+            "saved_files": 1,
+            "unclustered_share": 0,
+            "vector_share": 0,
+            "vacuum_days": 0,
+            "checkpoint_commits": 1,
+        }
+        for name, least in limits.items():
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < least):
                 raise InvalidOptionError(f"{name} is a number from {least} on, found {value!r}.", option=name)
@@ -132,7 +145,12 @@ def _decide_optimize(snapshot: Snapshot, policy: MaintenancePolicy) -> Maintenan
     plan = plan_optimize(snapshot, OptimizeRequest())
     saved = max(0, plan.files_removed - plan.files_added)
     why = f"it would replace {counted(plan.files_removed, 'file')} by about {plan.files_added:,}"
-    return MaintenanceTask("optimize", saved >= policy.saved_files, why)
+    due = saved >= policy.saved_files
+    if isinstance(plan, LayoutPlan):
+        new, size = plan.chosen.other_bytes, snapshot.size_in_bytes()
+        why += f", and {new:,} of {counted(size, 'byte')} are not clustered"
+        due = due or (new > 0 and new >= policy.unclustered_share * size)
+    return MaintenanceTask("optimize", due, why)
 
 
 def _decide_purge(snapshot: Snapshot, policy: MaintenancePolicy) -> MaintenanceTask:
@@ -144,6 +162,15 @@ def _decide_purge(snapshot: Snapshot, policy: MaintenancePolicy) -> MaintenanceT
         vectors += pc.sum(pc.is_valid(batch.column("deletion_vector"))).as_py() or 0
     why = f"{vectors:,} of {counted(files, 'file')} have deletion vectors"
     return MaintenanceTask("purge", vectors > 0 and vectors >= policy.vector_share * files, why)
+
+
+def _decide_statistics(snapshot: Snapshot, policy: MaintenancePolicy) -> MaintenanceTask:
+    if not policy.statistics:
+        return MaintenanceTask("statistics", False, "the policy excludes it")
+    if not _allows(snapshot, Maintenance.OPTIMIZE):
+        return MaintenanceTask("statistics", False, "the catalog does not allow it")
+    files = plan_statistics(snapshot).files.num_rows
+    return MaintenanceTask("statistics", files > 0, f"{counted(files, 'file')} without statistics")
 
 
 def _decide_vacuum(snapshot: Snapshot, policy: MaintenancePolicy) -> MaintenanceTask:
@@ -181,6 +208,7 @@ _DECISIONS: Mapping[str, Callable[[Snapshot, MaintenancePolicy], MaintenanceTask
     {
         "optimize": _decide_optimize,
         "purge": _decide_purge,
+        "statistics": _decide_statistics,  # after those that write new files
         "vacuum": _decide_vacuum,
         "checkpoint": _decide_checkpoint,  # last, so that it covers what the others commit
     }
@@ -212,6 +240,7 @@ class _Run:
         result = {
             "optimize": self._optimize,
             "purge": self._purge,
+            "statistics": self._statistics,
             "vacuum": self._vacuum,
             "checkpoint": self._checkpoint,
         }[name]()
@@ -243,6 +272,10 @@ class _Run:
         self._read += result.removed.total
         left = f", {counted(result.bins_left, 'bin')} left for the next run" if result.bins_left else ""
         return f"{counted(result.removed.count, 'file')} replaced by {result.added.count:,}{left}"
+
+    def _statistics(self) -> str:
+        result = plan_statistics(self._snapshot).execute(engine_info=self._plan.engine_info)
+        return f"{counted(result.num_files, 'file')} got statistics"
 
     def _vacuum(self) -> str:
         result = plan_vacuum(self._snapshot, VacuumRequest(), engine_info=self._plan.engine_info).execute()

@@ -19,6 +19,8 @@ _REPETITIONS = 2  # a field of SizeStatistics
 _ENCRYPTION = 8  # a field of ColumnChunk, after its metadata
 _METADATA = 3
 _ANYWHERE = 1 << 62  # a position in a file
+_LIST_NEXT = bytes([1 << 4 | LIST])  # the header of a list in the field after the one before
+_LAST_CODEC = 7  # LZ4_RAW
 _SHORT = 15  # a list of fewer elements has its length in its first byte, a text of up to 127 bytes too
 
 
@@ -44,12 +46,23 @@ def check_statistics(footer: bytes, metadata: pq.FileMetaData, leaf: int) -> Non
             raise FooterError("a column of a row group is not that of the schema")
 
 
+def check_codecs(footer: bytes) -> None:
+    """Raise FooterError or ThriftError unless Arrow can name the codecs of all columns, and the footer is sound."""
+    for group in parse_footer(footer, _ANYWHERE).row_groups:
+        for chunk in group.chunks:
+            if not 0 <= chunk.codec <= _LAST_CODEC:
+                raise FooterError(f"a column has the unknown codec {chunk.codec}")
+
+
 def _places(footer: bytes, path: str) -> Iterator[int]:
-    """Yield where the path of a column ends in the footer, for each time that it occurs."""
+    """Yield where the path of a column ends in the footer, for each time that it occurs.
+
+    The header of its field, which follows the required encodings, tells it from a name in the schema.
+    """
     names = [name.encode() for name in path.split(".")]
     if len(names) >= _SHORT or max(map(len, names)) > 127:
         return
-    sought = bytes([len(names) << 4 | BINARY]) + b"".join(bytes([len(name)]) + name for name in names)
+    sought = _LIST_NEXT + bytes([len(names) << 4 | BINARY]) + b"".join(bytes([len(name)]) + name for name in names)
     at = footer.find(sought)
     while at >= 0:
         yield at + len(sought)

@@ -52,11 +52,12 @@ class KeptTable(ABC):
         progress: ShowProgress = None,
         plan: bool = False,
     ) -> MaintenanceReport | MaintenancePlan:
-        """Compact files, purge deletion vectors, vacuum and write a checkpoint, as far as each is worth it.
+        """Compact or cluster, purge deletion vectors, add statistics, vacuum, checkpoint, as far as each is worth it.
 
         `policy` says what is worth it. The report says for each task why it was done or left. `budget` limits the
         rewriting of files; after its seconds, no further task is begun. With `plan=True`, the decisions are returned,
-        which need only the log. Raises the errors of `optimize`, `purge`, `vacuum` and `checkpoint`.
+        which need only the log. Raises the errors of `optimize`, `purge`, `compute_statistics`,
+        `vacuum` and `checkpoint`.
         """
         made = plan_maintenance(self._place().latest(), policy, budget)
         if plan:

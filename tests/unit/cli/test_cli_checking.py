@@ -1,4 +1,4 @@
-"""The commands check, repair and health, through the entry point."""
+"""The commands check, repair, health and maintain, through the entry point."""
 
 from __future__ import annotations
 
@@ -59,3 +59,14 @@ def test_health(tmp_path: Path) -> None:
     plain(tmp_path)
     assert done("health", tmp_path)["files.files"] == 3
     assert "files\tfiles\t3" in invoke("health", tmp_path).stdout
+
+
+def test_maintenance_is_planned_and_done(tmp_path: Path) -> None:
+    plain(tmp_path)
+    plan = done("maintain", tmp_path, "--saved-files", "1", "--no-vacuum", "--plan")
+    assert [(task["name"], task["due"]) for task in plan["tasks"][:2]] == [("optimize", True), ("purge", False)]
+    assert Table.open(tmp_path).version == plan["version"] == 3
+    left = done("maintain", tmp_path, "--saved-files", "1", "--no-vacuum", "--budget-seconds", "0.000001")
+    assert left["tasks"][0]["result"] == "left, because the budget is spent"
+    assert done("maintain", tmp_path, "--saved-files", "1", "--no-vacuum")["version"] == 4
+    assert "vacuum\tno\tthe policy excludes it" in invoke("maintain", tmp_path, "--no-vacuum").stdout

@@ -416,3 +416,11 @@ def test_tasks_write_the_same_files_as_threads(tmp_path: Path) -> None:
         (tmp_path / "a" / path).write_bytes(b"no Parquet")
     with pytest.raises(DataFileError):
         in_tasks(plan_optimize(table.snapshot, OptimizeRequest()), tasks).execute()
+
+
+def test_a_checkpoint_without_statistics_is_read(tmp_path: Path) -> None:
+    for number in range(2):
+        pq.write_table(pa.table({"id": [number]}), tmp_path / f"{number}.parquet")
+    table = Table.convert(tmp_path, statistics=False)
+    assert list((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
+    assert table.optimize().removed.count == 2

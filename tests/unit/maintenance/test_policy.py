@@ -8,6 +8,8 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyspark_delta.errors import InvalidOptionError
@@ -40,7 +42,7 @@ def is_vacuum_due(path: Path) -> bool:
 def test_a_new_table_is_left_alone(tmp_path: Path) -> None:
     table = Table.write(tmp_path, {"id": [1]})
     plan = table.maintain(plan=True)
-    assert due(plan) == {"optimize": False, "purge": False, "vacuum": False, "checkpoint": False}
+    assert due(plan) == {"optimize": False, "purge": False, "statistics": False, "vacuum": False, "checkpoint": False}
     assert "vacuum: not due, the table is younger than 7 days" in str(plan)
     assert table.maintain().version == table.version == 0
 
@@ -49,11 +51,11 @@ def test_what_is_due_is_done_once(tmp_path: Path) -> None:
     table = make(tmp_path)
     policy = MaintenancePolicy(vacuum_days=0, checkpoint_commits=10)
     plan = table.maintain(policy, plan=True)
-    assert due(plan) == {"optimize": True, "purge": True, "vacuum": True, "checkpoint": True}
+    assert due(plan) == {"optimize": True, "purge": True, "statistics": False, "vacuum": True, "checkpoint": True}
     assert "4 of 12 files have deletion vectors" in str(plan)
     before = table.version
     report = table.maintain(policy)
-    assert due(report) == {"optimize": True, "purge": False, "vacuum": True, "checkpoint": True}
+    assert due(report) == {"optimize": True, "purge": False, "statistics": False, "vacuum": True, "checkpoint": True}
     assert [row["operation"] for row in reversed(table.history(table.version - before))] == [
         "OPTIMIZE",
         "VACUUM START",
@@ -62,14 +64,36 @@ def test_what_is_due_is_done_once(tmp_path: Path) -> None:
     assert (table.snapshot.num_files(), table.count()) == (1, 116)
     assert (tmp_path / "_delta_log" / f"{table.version:020d}.checkpoint.parquet").exists()
     again = table.maintain(MaintenancePolicy(checkpoint_commits=10))
-    assert due(again) == {"optimize": False, "purge": False, "vacuum": False, "checkpoint": False}
+    assert due(again) == {"optimize": False, "purge": False, "statistics": False, "vacuum": False, "checkpoint": False}
 
 
 def test_vectors_are_purged_where_compaction_is_not_worth_it(tmp_path: Path) -> None:
     table = make(tmp_path)
     report = table.maintain(MaintenancePolicy(saved_files=100))
-    assert due(report) == {"optimize": False, "purge": True, "vacuum": False, "checkpoint": False}
+    assert due(report) == {"optimize": False, "purge": True, "statistics": False, "vacuum": False, "checkpoint": False}
     assert table.inspect("partitions").to_arrow()["num_deleted_records"].to_pylist() == [0]
+
+
+def test_missing_statistics_are_computed_once(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": pa.array([1, 2])}), tmp_path / "f.parquet")
+    table = Table.convert(tmp_path, statistics=False)
+    assert due(table.maintain(MaintenancePolicy(statistics=False), plan=True))["statistics"] is False
+    task = next(task for task in table.maintain().tasks if task.name == "statistics")
+    assert (task.due, task.why, task.result) == (True, "1 file without statistics", "1 file got statistics")
+    assert '"numRecords":2' in table.snapshot.files(("stats",))["stats"][0].as_py()
+    assert due(table.maintain(plan=True))["statistics"] is False
+
+
+def test_a_clustered_table_is_clustered_once(tmp_path: Path) -> None:
+    table = Table.create(tmp_path, "id BIGINT", cluster_by=["id"])
+    table.append({"id": [3, 1, 2]})
+    assert "bytes are not clustered" in table.maintain(plan=True).tasks[0].why
+    report = table.maintain()
+    assert due(report)["optimize"]
+    assert table.history(1)[0]["operation"] == "OPTIMIZE"
+    assert not due(table.maintain(plan=True))["optimize"]
+    table.append({"id": [4]})
+    assert not due(table.maintain(MaintenancePolicy(unclustered_share=0.9), plan=True))["optimize"]
 
 
 def test_a_vacuum_is_due_some_days_after_the_last(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.layouts import Layouts
-from pyspark_delta.data.opened import opened_file
+from pyspark_delta.data.opened import check_chunks, opened_file
 from pyspark_delta.deletion_vectors import read_deletion_vector
 from pyspark_delta.errors import DeletionVectorError, DeltaError, FileNotFoundInStoreError, UnsupportedDataFileError
 from pyspark_delta.expressions.tree import Column
@@ -147,6 +147,7 @@ def _bounds(file: _File, parquet: pq.ParquetFile) -> Iterator[Problem]:
         position = positions.get(name)
         if position is None or (low is None and high is None):
             continue
+        check_chunks(parquet, file.path, [position])
         found = _footer_bounds(metadata, position)
         if found is None:
             continue

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.opened import opened_file
+from pyspark_delta.data.opened import check_chunks, opened_file, translated
 from pyspark_delta.maintenance.convert.schema import schema_of_file
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
@@ -69,12 +69,12 @@ class FooterReader:
                 layout = _Layout.of(file, schema_of_file(file), self._partitioned)
                 if len(self._layouts) < _MOST_LAYOUTS:
                     self._layouts.append(layout)
-            return Footer(layout.schema, _statistics(file.metadata, layout.columns) if self._statistics else None)
+            return Footer(layout.schema, _statistics(file, location, layout.columns) if self._statistics else None)
 
     def read_as(self, location: str, table: StructType) -> str:
         """Return the statistics of a file with the column names of the table. Raises DataFileError."""
         with opened_file(location, self._storage_options) as file:
-            return _statistics(file.metadata, _Layout.of(file, table, self._partitioned).columns)
+            return _statistics(file, location, _Layout.of(file, table, self._partitioned).columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +159,16 @@ def _factor(leaf: pq.ColumnSchema, column: StatsColumn, key_values: Mapping[byte
 
 
 # ------------------------------------------------------------------------------------------------- statistics
-def _statistics(metadata: pq.FileMetaData, columns: Sequence[_Measured]) -> str:
-    """Return the statistics of a file (C404-C415)."""
+def _statistics(file: pq.ParquetFile, location: str, columns: Sequence[_Measured]) -> str:
+    """Return the statistics of a file (C404-C415). Raises DataFileError."""
+    metadata = file.metadata
+    check_chunks(file, location, (measured.leaf for measured in columns))
     minimum: dict[str, Any] = {}
     maximum: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    drops_nan = _drops_nan(metadata.created_by)
+    with translated(location):
+        drops_nan = _drops_nan(metadata.created_by)
     for measured in columns:
         found = _of_chunks(groups, measured)
         if found is None:
