@@ -808,6 +808,36 @@ def a_vector_is_used_without_the_feature(path: Path) -> None:
     edit(path, 2, "add", lambda add: add.update(vector(1)))
 
 
+@shows("D04", with_vectors)
+def a_vector_is_in_the_directory_of_a_partition(path: Path) -> None:
+    found = next(path.rglob("deletion_vector_*.bin"))
+    moved = path / "p=1" / found.name
+    moved.parent.mkdir()
+    found.rename(moved)
+    place = {"storageType": "p", "pathOrInlineDv": moved.as_uri()}
+    edit(path, 2, "add", lambda add: add["deletionVector"].update(place))
+
+
+@shows("D04", with_vectors)
+def a_vector_is_outside_of_the_table(path: Path) -> None:
+    found = next(path.rglob("deletion_vector_*.bin"))
+    outside = path.parent / f"outside-{path.name}.bin"
+    found.rename(outside)
+    place = {"storageType": "p", "pathOrInlineDv": outside.as_uri()}
+    edit(path, 2, "add", lambda add: add["deletionVector"].update(place))
+
+
+@shows("U01", clustered)
+def a_cube_has_no_columns(path: Path) -> None:
+    edit(path, 1, "add", lambda add: add.update(tags={"ZCUBE_ID": "a"}, clusteringProvider="liquid"))
+
+
+@shows("U01", clustered)
+def a_cube_has_columns_that_the_table_lacks(path: Path) -> None:
+    tags = {"ZCUBE_ID": "a", "ZCUBE_ZORDER_BY": '["gone"]'}
+    edit(path, 1, "add", lambda add: add.update(tags=tags, clusteringProvider="liquid"))
+
+
 @shows("D05", with_vectors)
 def all_rows_of_a_file_are_deleted(path: Path) -> None:
     edit(path, 2, "add", lambda add: add["deletionVector"].update(cardinality=30_000))

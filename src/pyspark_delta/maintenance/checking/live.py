@@ -25,6 +25,7 @@ COLUMNS = (
     "base_row_id",
     "default_row_commit_version",
     "clustering_provider",
+    "tags",
 )
 
 

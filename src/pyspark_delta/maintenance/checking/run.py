@@ -27,6 +27,7 @@ from pyspark_delta.log.segment import segment_of
 from pyspark_delta.maintenance.checking.catalogs import check_catalog
 from pyspark_delta.maintenance.checking.catalogue import CHECKS
 from pyspark_delta.maintenance.checking.checkpoints import check_kinds
+from pyspark_delta.maintenance.checking.cubes import CubeTags
 from pyspark_delta.maintenance.checking.declaration import ROW_TRACKING, check_declaration
 from pyspark_delta.maintenance.checking.derived_files import check_hint
 from pyspark_delta.maintenance.checking.files import HiddenNames, PartitionValues, Sizes, UniquePaths
@@ -40,7 +41,7 @@ from pyspark_delta.maintenance.checking.rows import check_rows
 from pyspark_delta.maintenance.checking.state import TableState
 from pyspark_delta.maintenance.checking.statistics import IdentityMarks, Values, check_texts
 from pyspark_delta.maintenance.checking.table_log import TableLog
-from pyspark_delta.maintenance.checking.vectors import Vectors
+from pyspark_delta.maintenance.checking.vectors import VectorPlaces, Vectors
 from pyspark_delta.maintenance.checking.walk import walk_log
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -184,6 +185,8 @@ class _Run:
                 Values(table, findings),
                 IdentityMarks(table, findings),
                 Vectors(table, findings),
+                VectorPlaces(table, findings),
+                CubeTags(table, findings),
                 RowIds(table, domain, findings),
             ]
         except DeltaError as error:

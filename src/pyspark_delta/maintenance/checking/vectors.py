@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.deletion_vectors import read_deletion_vector
+from pyspark_delta.deletion_vectors import each_vector_location, read_deletion_vector
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live import LiveBatch, LiveTable
+from pyspark_delta.storage.paths import join
 
 _MOST_INLINE = 100_000  # vectors in the log that are decoded
 
@@ -93,6 +94,40 @@ class Vectors:
             self._findings.add(
                 "D05", f"All rows of {self._empty:,} live files are deleted.", version=self._table.version
             )
+
+
+class VectorPlaces:
+    """D04: vector files outside of the table, as of shallow clones, and in directories of partitions (C008)."""
+
+    def __init__(self, table: LiveTable, findings: Findings) -> None:
+        self._table, self._findings = table, findings
+        self._root = join(table.location, "")
+        self._outside = self._partitioned = 0
+
+    def take(self, batch: LiveBatch) -> None:
+        vectors = batch.column("deletion_vector")
+        kinds = pc.struct_field(vectors, "storage_type")
+        in_files = vectors.filter(pc.fill_null(pc.is_in(kinds, value_set=pa.array(["u", "p"], kinds.type)), False))
+        if not len(in_files):
+            return
+        try:
+            places = each_vector_location(self._table.location, in_files).drop_null()
+        except DeltaError:
+            return  # found by D01
+        inside = pc.starts_with(places, self._root)
+        self._outside += len(places) - inside.true_count
+        below = pc.utf8_slice_codeunits(places.filter(inside), len(self._root))
+        self._partitioned += pc.match_substring_regex(below, "(^|/)[^/]+=[^/]*/").true_count
+
+    def finish(self) -> None:
+        found = {
+            "are outside of the table; other tables may share them": self._outside,
+            "are in directories of partitions": self._partitioned,
+        }
+        for problem, count in found.items():
+            if count:
+                message = f"The deletion vectors of {count:,} files {problem}."
+                self._findings.add("D04", message, version=self._table.version)
 
 
 def _no_store(location: str) -> Any:

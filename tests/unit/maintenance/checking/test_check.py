@@ -107,3 +107,15 @@ def test_a_gap_is_found_without_opening_the_table(tmp_path: Path) -> None:
     result = Table.check_location(tmp_path)
     assert "Version 2 is missing before version 3" in result.errors[0].message
     assert any("cannot be opened" in reason for reason in result.skipped)
+
+
+def test_tags_of_a_clustered_table_are_right(tmp_path: Path) -> None:
+    mapped = {"delta.columnMapping.mode": "name"}
+    table = Table.create(
+        tmp_path, "`a b` STRUCT<`x.y`: BIGINT>, n BIGINT", cluster_by=["`a b`.`x.y`", "n"], properties=mapped
+    )
+    table.append({"a b": [{"x.y": 1}], "n": [2]})
+    table.append({"a b": [{"x.y": 1}], "n": [2]})
+    table.optimize()
+    assert "ZCUBE_ID" in str(table.snapshot.files(("tags",))["tags"].to_pylist())
+    assert "U01" not in check_table(str(tmp_path)).ids()
