@@ -51,8 +51,7 @@ def maintain(
     if plan:
         _print(table.maintain(policy, budget=budget, plan=True), as_json)
         return
-    progress = False if as_json else None
-    report = table.maintain(policy, budget=budget, threads=threads, memory=memory, progress=progress)
+    report = table.maintain(policy, budget=budget, threads=threads, memory=memory, progress=False if as_json else None)
     _print(report, as_json)
 
 
