@@ -1,4 +1,4 @@
-"""`DeltaTable.restoreToVersion`, `restoreToTimestamp`, `undo` and `vacuum`, on classic sessions and Spark Connect."""
+"""`DeltaTable.restoreToVersion`, `undo`, `vacuum`, `maintain` and `check`, on classic sessions and Spark Connect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_delta import DeltaTable
+from pyspark_delta import Budget, DeltaTable, MaintenancePolicy
 from pyspark_delta.errors import InvalidOperationError
 
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -58,6 +58,16 @@ class Maintenance:
         assert table.repair().repairs == ("hint",)
         assert table.check().findings == ()
         assert table.health().is_good
+
+    def test_maintenance_follows_a_policy(self, table: DeltaTable, tmp_path: Path) -> None:
+        policy = MaintenancePolicy(vacuum_days=None, checkpoint_commits=1)
+        planned = {row.name: (row.due, row.result) for row in table.maintain(policy, dryRun=True).collect()}
+        assert (planned["checkpoint"], planned["vacuum"]) == ((True, ""), (False, ""))
+        assert not list(tmp_path.glob("t/_delta_log/*.checkpoint.parquet"))
+        done = {row.name: row.result for row in table.maintain(policy, budget=Budget(seconds=60)).collect()}
+        assert done["checkpoint"].startswith("written for version")
+        assert len(list(tmp_path.glob("t/_delta_log/*.checkpoint.parquet"))) == 1
+        assert ids(table) == list(range(3, 10))
 
     def test_files_are_vacuumed(self, session: SparkSession, table: DeltaTable, tmp_path: Path) -> None:
         path = tmp_path / "t"

@@ -8,7 +8,7 @@ import typer
 
 from pyspark_delta.cli.options import JsonOption, PathArgument, StorageOption, open_table
 from pyspark_delta.cli.output import print_json, print_rows, print_text
-from pyspark_delta.cli.rearranging import BytesOption, CommitsOption, SecondsOption
+from pyspark_delta.cli.rearranging import BytesOption, CommitsOption, MemoryOption, SecondsOption, ThreadsOption
 from pyspark_delta.cli.reporting import reporting
 from pyspark_delta.cli.writing import PlanOption
 
@@ -30,6 +30,8 @@ def maintain(
     budget_bytes: BytesOption = None,
     budget_seconds: SecondsOption = None,
     budget_commits: CommitsOption = None,
+    memory: MemoryOption = "512MB",
+    threads: ThreadsOption = None,
     plan: PlanOption = False,
     option: StorageOption = None,
     as_json: JsonOption = False,
@@ -48,8 +50,9 @@ def maintain(
     table = open_table(path, option=option)
     if plan:
         _print(table.maintain(policy, budget=budget, plan=True), as_json)
-    else:
-        _print(table.maintain(policy, budget=budget, progress=False if as_json else None), as_json)
+        return
+    report = table.maintain(policy, budget=budget, threads=threads, memory=memory, progress=False if as_json else None)
+    _print(report, as_json)
 
 
 def _print(report: MaintenanceReport, as_json: bool) -> None:

@@ -6,11 +6,11 @@ Rows keep their order, unless a layout is asked for or the table is clustered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark_delta.data.row_group_rules import LARGE, LargeRowGroups
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, InvalidPredicateError
-from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
+from pyspark_delta.maintenance.budget import size_of
 from pyspark_delta.maintenance.layout.cubes import CubeSizes
 from pyspark_delta.maintenance.layout.layouts import Cluster, Layout, Sort
 from pyspark_delta.maintenance.layout.plan import LayoutRequest, plan_layout
@@ -22,12 +22,11 @@ from pyspark_delta.maintenance.rewriting.plan import (
     RewritePlan,
     check_rewritable,
     predicate_text,
-    target_size_of,
 )
-from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads, rewrite_in_order
+from pyspark_delta.maintenance.rewriting.request import RewriteRequest
+from pyspark_delta.maintenance.rewriting.rewrite import rewrite_in_order
 from pyspark_delta.maintenance.rewriting.run import RunOptions
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.transaction.write_plan import FileOptions
 
 MAX_DELETED_SHARE = 0.05
 """The share of deleted rows above which a file is rewritten."""
@@ -36,36 +35,26 @@ _SMALL = 0.75  # of the target size: a file near the target rests
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizeRequest:
-    """What to optimize.
+class OptimizeRequest(RewriteRequest):
+    """What to optimize; see `RewriteRequest` for the other fields.
 
-    `where` selects partitions. `layout` orders rows, `zorder_by` clusters them by some columns; a clustered table is
-    clustered by its own columns, with `full` also where it was clustered by others before; `cubes` says how large its
-    cubes become. New files have about `target_size` bytes (a number, or text such as `256MB`), by default as the table
-    property delta.targetFileSize or the size of the table says; files from `min_size` bytes on are left as
-    they are, by default three quarters of it, unless more than `max_deleted_share` of their rows are deleted. `threads`
-    bins are rewritten at the same time, with about `memory` bytes; each commit has `batch_size` bytes of them. `files`
-    says how files are written. Large row groups are copied without being decoded, unless `copying` is None.
+    `layout` orders rows, `zorder_by` clusters them by some columns; a clustered table is clustered by its own columns,
+    with `full` also where it was clustered by others before; `cubes` says how large its cubes become. Files from
+    `min_size` bytes on are left as they are, by default three quarters of the target size, unless more than
+    `max_deleted_share` of their rows are deleted. Large row groups are copied without being decoded, unless `copying`
+    is None.
     """
 
-    where: str | None = None
     layout: Layout | None = None
     zorder_by: Sequence[str] = ()
     full: bool = False
     cubes: CubeSizes | None = None
-    target_size: int | str | None = None
     min_size: int | str | None = None
     max_deleted_share: float = MAX_DELETED_SHARE
-    budget: Budget = UNLIMITED
-    threads: int | None = None
-    memory: int | str = MEMORY
-    batch_size: int | str | None = None
-    time_zone: str = "UTC"
-    files: FileOptions = field(default_factory=FileOptions)
     copying: LargeRowGroups | None = LARGE
 
     def __post_init__(self) -> None:
-        check_threads(self.threads)
+        super().__post_init__()
         if isinstance(self.zorder_by, str) or not all(isinstance(name, str) for name in self.zorder_by):
             raise InvalidOptionError(
                 f"zorder_by is a list of names of columns, found {self.zorder_by!r}.", option="zorder_by"
@@ -75,16 +64,9 @@ class OptimizeRequest:
         if self.layout is not None and self.zorder_by:
             raise InvalidOptionError("Give either layout or zorder_by, not both.", option="zorder_by")
 
-    def rewriting(self, snapshot: Snapshot) -> Rewriting:
-        """Return how the files of a snapshot are read and written."""
-        threads, memory = self.threads or default_threads(), size_of(self.memory, "memory")
-        return Rewriting(snapshot, self.time_zone, threads, memory=memory, files=self.files)
-
-    def options(self) -> RunOptions:
-        """Return how the run is done."""
-        batch_size = None if self.batch_size is None else size_of(self.batch_size, "batch_size")
-        writer = rewrite_in_order if self.copying is None else RowGroupCopying(self.copying)
-        return RunOptions(budget=self.budget, writer=writer, batch_size=batch_size)
+    def copying_options(self) -> RunOptions:
+        """Return how the run is done; large row groups are copied if the request says so."""
+        return self.options(rewrite_in_order if self.copying is None else RowGroupCopying(self.copying))
 
 
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
@@ -109,13 +91,13 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
             "set other clustering columns.",
             error_class="DELTA_CLUSTERING_WITH_ZORDER_BY",
         )
-    target = target_size_of(snapshot, request.target_size)
+    target = request.target(snapshot)
     layout = Cluster(*request.zorder_by) if request.zorder_by else request.layout
     if layout is not None or request.full or clustering:
         wanted = LayoutRequest(
             layout=layout, target_size=target, where=request.where, full=request.full, cubes=request.cubes
         )
-        return plan_layout(snapshot, wanted, request.rewriting(snapshot), request.options())
+        return plan_layout(snapshot, wanted, request.rewriting(snapshot), request.copying_options())
     candidates, bins = plan_compaction(snapshot, request, target)
     chosen = bins.within(request.budget.size)
     text = predicate_text(request.where)
@@ -128,7 +110,7 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> RewritePlan:
         chosen,
         len(bins) - len(chosen),
         request.rewriting(snapshot),
-        request.options(),
+        request.copying_options(),
     )
 
 
@@ -147,9 +129,3 @@ def plan_compaction(snapshot: Snapshot, request: OptimizeRequest, target_size: i
         large=request.copying,
     )
     return candidates, worthwhile(pack(candidates.files, target_size))
-
-
-def check_threads(threads: int | None) -> None:
-    """Check a number of threads. Raises InvalidOptionError."""
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise InvalidOptionError(f"threads is a whole number from 1 on, found {threads!r}.", option="threads")

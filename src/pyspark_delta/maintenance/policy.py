@@ -18,17 +18,19 @@ from pyspark_delta.features.support import check_writable
 from pyspark_delta.log.history import commits_newest_first
 from pyspark_delta.log.listing import list_back
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.maintenance.budget import UNLIMITED, Budget
+from pyspark_delta.maintenance.budget import Budget
 from pyspark_delta.maintenance.layout.plan import LayoutPlan
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.reorganize import PurgeRequest, plan_purge
 from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
+from pyspark_delta.maintenance.rewriting.request import RewriteRequest
 from pyspark_delta.maintenance.statistics import plan_statistics
 from pyspark_delta.maintenance.vacuum import VacuumRequest, plan_vacuum
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL
 from pyspark_delta.snapshot import Snapshot
 
 _MOST_COMMITS = 10_000  # that are looked through for the last vacuum
+_OPTIONAL = ("vacuum_days", "checkpoint_commits")  # limits that may be None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,9 @@ class MaintenancePolicy:
         }
         for name, least in limits.items():
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < least):
+            if value is None and name in _OPTIONAL:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
                 raise InvalidOptionError(f"{name} is a number from {least} on, found {value!r}.", option=name)
 
 
@@ -107,7 +111,7 @@ class MaintenancePlan(MaintenanceReport):
 
     snapshot: Snapshot
     policy: MaintenancePolicy = field(default_factory=MaintenancePolicy)
-    budget: Budget = UNLIMITED
+    rewriting: RewriteRequest = field(default_factory=RewriteRequest)
     engine_info: str = ""
 
     def execute(self) -> MaintenanceReport:
@@ -122,15 +126,19 @@ class MaintenancePlan(MaintenanceReport):
 def plan_maintenance(
     snapshot: Snapshot,
     policy: MaintenancePolicy | None = None,
-    budget: Budget = UNLIMITED,
+    rewriting: RewriteRequest | None = None,
     *,
     engine_info: str = "",
 ) -> MaintenancePlan:
-    """Return what maintenance of a table is due, from its log alone, without writing. Raises as `check_writable`."""
+    """Return what maintenance of a table is due, from its log alone, without writing.
+
+    `rewriting` limits the rewriting of files: its budget, threads and memory. Raises as `check_writable`.
+    """
     check_writable(snapshot.configuration, snapshot.location)
     policy = MaintenancePolicy() if policy is None else policy
     tasks = tuple(decide(snapshot, policy) for decide in _DECISIONS.values())
-    return MaintenancePlan(snapshot.location, snapshot.version, tasks, snapshot, policy, budget, engine_info)
+    limits = RewriteRequest() if rewriting is None else rewriting
+    return MaintenancePlan(snapshot.location, snapshot.version, tasks, snapshot, policy, limits, engine_info)
 
 
 # -------------------------------------------------------------------------------------------------------- decisions
@@ -248,11 +256,11 @@ class _Run:
         return MaintenanceTask(name, True, task.why, result)
 
     def _is_over(self) -> bool:
-        seconds = self._plan.budget.seconds
+        seconds = self._plan.rewriting.budget.seconds
         return seconds is not None and time.monotonic() - self._begun >= seconds
 
     def _left(self) -> Budget:
-        budget = self._plan.budget
+        budget = self._plan.rewriting.budget
         seconds, size = budget.seconds, budget.size
         return Budget(
             None if size is None else max(1, size - self._read),
@@ -261,12 +269,14 @@ class _Run:
         )
 
     def _optimize(self) -> str:
-        plan = plan_optimize(self._snapshot, OptimizeRequest(budget=self._left()))
-        return self._rewritten(plan.execute(engine_info=self._plan.engine_info))
+        limits = self._plan.rewriting
+        request = OptimizeRequest(budget=self._left(), threads=limits.threads, memory=limits.memory)
+        return self._rewritten(plan_optimize(self._snapshot, request).execute(engine_info=self._plan.engine_info))
 
     def _purge(self) -> str:
-        plan = plan_purge(self._snapshot, PurgeRequest(budget=self._left()))
-        return self._rewritten(plan.execute(engine_info=self._plan.engine_info))
+        limits = self._plan.rewriting
+        request = PurgeRequest(budget=self._left(), threads=limits.threads, memory=limits.memory)
+        return self._rewritten(plan_purge(self._snapshot, request).execute(engine_info=self._plan.engine_info))
 
     def _rewritten(self, result: RewriteResult) -> str:
         self._read += result.removed.total

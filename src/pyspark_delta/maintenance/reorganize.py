@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.opened import opened_file
-from pyspark_delta.maintenance.budget import UNLIMITED, Budget, size_of
-from pyspark_delta.maintenance.optimize import check_threads
 from pyspark_delta.maintenance.rewriting.bins import pack
 from pyspark_delta.maintenance.rewriting.candidates import FileMasks, FileRule, choose_files
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, predicate_text, target_size_of
-from pyspark_delta.maintenance.rewriting.rewrite import MEMORY, Rewriting, default_threads
-from pyspark_delta.maintenance.rewriting.run import RunOptions
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan, check_rewritable, predicate_text
+from pyspark_delta.maintenance.rewriting.request import RewriteRequest
 from pyspark_delta.parallel import flat_map_ordered
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
@@ -29,26 +25,12 @@ from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.paths import resolve_file
-from pyspark_delta.transaction.write_plan import FileOptions
 
 _FOOTERS_AT_ONCE = 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class PurgeRequest:
-    """What to purge; `where` selects partitions. The others are as in `OptimizeRequest`."""
-
-    where: str | None = None
-    target_size: int | str | None = None
-    budget: Budget = UNLIMITED
-    threads: int | None = None
-    memory: int | str = MEMORY
-    batch_size: int | str | None = None
-    time_zone: str = "UTC"
-    files: FileOptions = field(default_factory=FileOptions)
-
-    def __post_init__(self) -> None:
-        check_threads(self.threads)
+class PurgeRequest(RewriteRequest):
+    """What to purge; see `RewriteRequest`."""
 
 
 def plan_purge(snapshot: Snapshot, request: PurgeRequest) -> RewritePlan:
@@ -58,14 +40,11 @@ def plan_purge(snapshot: Snapshot, request: PurgeRequest) -> RewritePlan:
     Raises as `plan_optimize`, and DataFileError.
     """
     check_rewritable(snapshot)
-    target = target_size_of(snapshot, request.target_size)
     is_clustered = bool(snapshot.clustering_columns())
     rule = purge_rule(snapshot)
     candidates = choose_files(snapshot, rule, request.where, time_zone=request.time_zone, tags=is_clustered)
-    bins = pack(candidates.files, target)
+    bins = pack(candidates.files, request.target(snapshot))
     chosen = bins.within(request.budget.size)
-    threads, memory = request.threads or default_threads(), size_of(request.memory, "memory")
-    batch_size = None if request.batch_size is None else size_of(request.batch_size, "batch_size")
     return RewritePlan(
         snapshot,
         "REORG",
@@ -73,8 +52,8 @@ def plan_purge(snapshot: Snapshot, request: PurgeRequest) -> RewritePlan:
         candidates,
         chosen,
         len(bins) - len(chosen),
-        Rewriting(snapshot, request.time_zone, threads, memory=memory, files=request.files),
-        RunOptions(budget=request.budget, batch_size=batch_size),
+        request.rewriting(snapshot),
+        request.options(),
     )
 
 

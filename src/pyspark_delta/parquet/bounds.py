@@ -21,7 +21,8 @@ _METADATA = 3
 _ANYWHERE = 1 << 62  # a position in a file
 _LIST_NEXT = bytes([1 << 4 | LIST])  # the header of a list in the field after the one before
 _LAST_CODEC = 7  # LZ4_RAW
-_SHORT = 15  # a list of fewer elements has its length in its first byte, a text of up to 127 bytes too
+_SHORT = 15  # a list of fewer elements has its length in its first byte
+_LONG = 15 << 4  # the length of others follows their first byte
 
 
 def check_statistics(footer: bytes, metadata: pq.FileMetaData, leaf: int) -> None:
@@ -60,13 +61,21 @@ def _places(footer: bytes, path: str) -> Iterator[int]:
     The header of its field, which follows the required encodings, tells it from a name in the schema.
     """
     names = [name.encode() for name in path.split(".")]
-    if len(names) >= _SHORT or max(map(len, names)) > 127:
-        return
-    sought = _LIST_NEXT + bytes([len(names) << 4 | BINARY]) + b"".join(bytes([len(name)]) + name for name in names)
+    count = bytes([len(names) << 4 | BINARY]) if len(names) < _SHORT else bytes([_LONG | BINARY]) + _number(len(names))
+    sought = _LIST_NEXT + count + b"".join(_number(len(name)) + name for name in names)
     at = footer.find(sought)
     while at >= 0:
         yield at + len(sought)
         at = footer.find(sought, at + len(sought))
+
+
+def _number(value: int) -> bytes:
+    """Return a number in the form that Thrift gives to lengths: seven bits a byte, the lowest first."""
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
 
 
 class _Chunks:

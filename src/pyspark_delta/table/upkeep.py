@@ -12,6 +12,8 @@ from pyspark_delta.maintenance.policy import (
     MaintenanceReport,
     plan_maintenance,
 )
+from pyspark_delta.maintenance.rewriting.request import RewriteRequest
+from pyspark_delta.maintenance.rewriting.rewrite import MEMORY
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.table.writing import Place
 
@@ -32,6 +34,8 @@ class KeptTable(ABC):
         policy: MaintenancePolicy | None = None,
         *,
         budget: Budget = UNLIMITED,
+        threads: int | None = None,
+        memory: int | str = MEMORY,
         progress: ShowProgress = None,
         plan: Literal[False] = False,
     ) -> MaintenanceReport: ...
@@ -41,6 +45,8 @@ class KeptTable(ABC):
         policy: MaintenancePolicy | None = None,
         *,
         budget: Budget = UNLIMITED,
+        threads: int | None = None,
+        memory: int | str = MEMORY,
         progress: ShowProgress = None,
         plan: Literal[True],
     ) -> MaintenancePlan: ...
@@ -49,17 +55,20 @@ class KeptTable(ABC):
         policy: MaintenancePolicy | None = None,
         *,
         budget: Budget = UNLIMITED,
+        threads: int | None = None,
+        memory: int | str = MEMORY,
         progress: ShowProgress = None,
         plan: bool = False,
     ) -> MaintenanceReport | MaintenancePlan:
         """Compact or cluster, purge deletion vectors, add statistics, vacuum, checkpoint, as far as each is worth it.
 
-        `policy` says what is worth it. The report says for each task why it was done or left. `budget` limits the
-        rewriting of files; after its seconds, no further task is begun. With `plan=True`, the decisions are returned,
-        which need only the log. Raises the errors of `optimize`, `purge`, `compute_statistics`,
-        `vacuum` and `checkpoint`.
+        `policy` says what is worth it. The report says for each task why it was done or left. `budget`, `threads`
+        and `memory` limit the rewriting of files, as for `optimize`; after the seconds of the budget, no further task
+        is begun. With `plan=True`, the decisions are returned, which need only the log. Raises the errors of
+        `optimize`, `purge`, `compute_statistics`, `vacuum` and `checkpoint`.
         """
-        made = plan_maintenance(self._place().latest(), policy, budget)
+        limits = RewriteRequest(budget=budget, threads=threads, memory=memory)
+        made = plan_maintenance(self._place().latest(), policy, limits)
         if plan:
             return made
         try:

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from pyspark_delta.maintenance.budget import UNLIMITED, Budget
+from pyspark_delta.maintenance.policy import MaintenancePolicy, MaintenanceReport, plan_maintenance
 from pyspark_delta.maintenance.restore import RestorePlan, plan_restore
+from pyspark_delta.maintenance.rewriting.request import RewriteRequest
 from pyspark_delta.maintenance.undo import version_before_last_change
 from pyspark_delta.maintenance.vacuum import RunOptions, VacuumPlan, VacuumRequest, plan_vacuum
 from pyspark_delta.spark.conf.arguments import check_text
@@ -79,6 +82,21 @@ class MaintainedDeltaTable:
         )
         row = [plan.metrics[name] for name in _RESTORED.values()]
         return spark.createDataFrame([row], ", ".join(f"{name} {_ONE_LONG}" for name in _RESTORED))
+
+    def maintain(
+        self, policy: MaintenancePolicy | None = None, *, budget: Budget = UNLIMITED, dryRun: bool = False
+    ) -> DataFrame:
+        """Do the maintenance that is worth it, in this process; return a row for each kind of maintenance.
+
+        The columns are `name`, `due`, `why`, and `result`, which is empty for what was not done. With `dryRun`, do
+        nothing. The arguments and errors are those of `Table.maintain`.
+        """
+        limits = RewriteRequest(budget=budget)
+        info = engine_info(f"PySpark/{self._spark.version}")
+        plan = plan_maintenance(self._open(), policy, limits, engine_info=info)
+        report: MaintenanceReport = plan if dryRun else plan.execute()
+        rows = [(task.name, task.due, task.why, task.result) for task in report.tasks]
+        return self._spark.createDataFrame(rows, "name string, due boolean, why string, result string")
 
     def vacuum(
         self,
