@@ -1,7 +1,7 @@
 """Compacts and clusters TPC-H's lineitem at a larger scale, without Spark, and counts the files that queries read.
 
-Run by hand: `python -m benchmarks.large_clustering --scale 5 --files 2000`. The queries are those of B19: a year and few
-pieces, as of query 6, one day, and one number of pieces. Memory is counted as by `large_merge`.
+Run by hand: `python -m benchmarks.large_clustering --scale 5 --files 2000`. The queries are those of B19: a year and
+few pieces, as of query 6, one day, and one number of pieces. Memory is counted as by `large_merge`.
 """
 
 from __future__ import annotations
