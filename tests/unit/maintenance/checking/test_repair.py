@@ -16,6 +16,7 @@ from pyspark_delta.errors import DeltaError, InvalidOptionError, UnsupportedFeat
 from pyspark_delta.maintenance.checking import CheckRequest, check_table
 from pyspark_delta.maintenance.checking.catalogue import CHECKS
 from pyspark_delta.maintenance.checking.derived_repairs import write_sound_checkpoint
+from pyspark_delta.maintenance.checking.file_repairs import drop_vectors
 from pyspark_delta.maintenance.checking.repair import AUTOMATIC, NAMED, RepairPlan, plan_repair
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
@@ -179,12 +180,16 @@ def test_sizes_are_written_if_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made.plain(path)
     expected = rows(path)
+    checksum = json.loads(log(path, 3, "crc").read_text())
     made.the_log_has_another_size(path)
+    del checksum["fileSizeHistogram"]
+    log(path, 3, "crc").write_text(json.dumps({**checksum, "tableSizeBytes": checksum["tableSizeBytes"] + 1}))
+    clear_cache(str(path))
     assert planned(path).execute().repairs == ()
     result = planned(path, "file-sizes").execute()
     assert (result.repairs, result.unrepaired) == (("file-sizes",), ())
     assert rows(path).equals(expected)
-    assert log(path, 4, "crc").exists()
+    assert json.loads(log(path, 4, "crc").read_text())["tableSizeBytes"] == checksum["tableSizeBytes"]
     assert check_table(str(path), CheckRequest("data")).findings == ()
 
 
@@ -218,13 +223,23 @@ def test_vectors_are_dropped_if_asked_for(tmp_path: Path, damage: Make) -> None:
     assert check_table(str(path), CheckRequest("data")).errors == ()
 
 
-def test_a_vector_that_can_be_read_is_not_dropped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [None, made.a_vector_has_another_cardinality])
+def test_a_vector_that_can_be_read_is_not_dropped(tmp_path: Path, damage: Make | None) -> None:
+    made.with_vectors(tmp_path)
+    if damage is not None:
+        damage(tmp_path)
+    clear_cache(str(tmp_path))
+    snapshot = Table.open(tmp_path).snapshot
+    assert drop_vectors(snapshot, snapshot.files(("path",))["path"].to_pylist(), "") == frozenset()
+    assert not log(tmp_path, 3).exists()
+
+
+def test_a_vector_that_names_rows_beyond_its_file_stays(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made.with_vectors(path)
     made.a_vector_names_a_row_beyond_the_file(path)
-    result = planned(path, "drop-vector").execute()
-    assert result.repairs == ()
-    assert [finding.id for finding in result.unrepaired] == ["D02"]
+    result = planned(path).execute()
+    assert (result.repairs, [finding.id for finding in result.unrepaired]) == ((), ["D02"])
 
 
 def test_files_that_are_live_twice_are_removed_once(tmp_path: Path) -> None:
