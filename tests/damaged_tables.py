@@ -648,6 +648,11 @@ def a_file_is_longer(path: Path) -> None:
     file.write_bytes(file.read_bytes() + b"x")
 
 
+@shows("F02", plain, "list")
+def the_log_has_another_size(path: Path) -> None:
+    edit(path, 2, "add", lambda add: add.update(size=add["size"] + 1))
+
+
 @shows("F03", with_vectors)
 def a_file_is_live_twice(path: Path) -> None:
     write(path, 2, *(action for action in actions(path, 2) if "remove" not in action))
@@ -796,6 +801,13 @@ def a_vector_in_the_log_is_damaged(path: Path) -> None:
 @shows("D02", with_vectors)
 def a_vector_names_a_row_beyond_the_file(path: Path) -> None:
     edit(path, 2, "add", lambda add: add.update(vector(1, 40_000)))
+
+
+@shows("D02", with_vectors)
+def a_vector_in_the_log_has_another_cardinality(path: Path) -> None:
+    made = vector(*range(1, 30_000, 3))
+    made["deletionVector"]["cardinality"] = 5
+    edit(path, 2, "add", lambda add: add.update(made))
 
 
 @shows("D02", with_vectors, "footer")

@@ -103,8 +103,8 @@ class _Measure:
             return read_context(location, configuration, fields, storage_options=storage_options)
 
         self._context = cache(context)
-        # If no footer can have exact bounds, files are only opened to decode columns.
-        self._uses_footers = any(_may_be_exact(column.stored) for column in columns)
+        # If no footer can have exact bounds, files are only opened to decode columns; without columns, to count rows.
+        self._uses_footers = not columns or any(_may_be_exact(column.stored) for column in columns)
 
     def texts(self, file: tuple[ScanTask, str | None]) -> Iterator[str]:
         """Yield the statistics of one file as JSON."""

@@ -224,6 +224,8 @@ def _checked(data: bytes, descriptor: DeletionVectorDescriptor, where: str, path
     bitmap = deserialize(data, where=where)
     if len(bitmap) != descriptor.cardinality:
         raise DeletionVectorError(
-            f"The {where} contains {len(bitmap)} rows, but its descriptor says {descriptor.cardinality}.", path=path
+            f"The {where} contains {len(bitmap)} rows, but its descriptor says {descriptor.cardinality}.",
+            path=path,
+            cardinality=len(bitmap),
         )
     return bitmap

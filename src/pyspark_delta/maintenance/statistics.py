@@ -130,11 +130,8 @@ def plan_statistics(
     records, and of nulls in each column, are left out. Raises InvalidPredicateError, InvalidOptionError for a column
     without statistics, and MaintenanceNotAllowedError if the catalog of the table does not allow it (C478).
     """
-    check_writable(snapshot.configuration, snapshot.location)
-    managed = managed_table(snapshot.catalog_table)
-    if managed is not None:
-        managed.require(Maintenance.OPTIMIZE)
-    measured = _measured(snapshot, columns)
+    check_allowed(snapshot)
+    measured = measured_columns(snapshot, columns)
     chosen = None
     if where is not None:
         condition = parse_predicate(where, snapshot.schema)
@@ -146,8 +143,16 @@ def plan_statistics(
     return StatisticsPlan(snapshot, files, measured, where)
 
 
-def _measured(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[MeasuredColumn, ...]:
-    """Return the columns to measure, by their logical paths."""
+def check_allowed(snapshot: Snapshot) -> None:
+    """Raise unless the table can be written, and its catalog allows what OPTIMIZE does (C478)."""
+    check_writable(snapshot.configuration, snapshot.location)
+    managed = managed_table(snapshot.catalog_table)
+    if managed is not None:
+        managed.require(Maintenance.OPTIMIZE)
+
+
+def measured_columns(snapshot: Snapshot, names: Sequence[str] | None = None) -> tuple[MeasuredColumn, ...]:
+    """Return the columns to measure, by their logical paths. Raises InvalidOptionError as `plan_statistics`."""
     configuration = snapshot.configuration
     stored = table_stats_columns(configuration, clustering_paths(snapshot.domains()))
     known = {column.path: column for column in stored}

@@ -82,9 +82,9 @@ class CheckedTable(ABC):
     ) -> RepairResult | RepairPlan:
         """Check the table, and repair what can be repaired without loss; with `plan=True`, return what would be done.
 
-        Repairs that remove something or change the protocol must be named in `allow`: `features`, `wrong-checkpoints`,
-        `missing-files`, `corrupt-files`, `duplicate-files`. Raises InvalidOptionError, CommitConflictError, and the
-        errors of `check`.
+        Repairs that remove something, change the protocol or trust a file must be named in `allow`: `features`,
+        `wrong-checkpoints`, `missing-files`, `corrupt-files`, `duplicate-files`, `file-sizes`, `drop-vector`. Raises
+        InvalidOptionError, CommitConflictError, and the errors of `check`.
         """
         snapshot = self.snapshot
         made = plan_repair(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +15,14 @@ from pyspark_delta.actions.encode import action_to_json, metadata_to_json, proto
 from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.commit import TakenVersion
 from pyspark_delta.errors import CorruptLogError, FileAlreadyExistsError, FileNotFoundInStoreError
-from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.log.file_totals import FileTotals, SizeHistogram
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName, VersionChecksumName
+from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.version_checksum import VersionChecksum, parse_checksum
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.winner import Winner
@@ -59,34 +62,54 @@ def write_version_checksum(ready: ReadyCommit, location: str, store: ObjectStore
     after = totals or _after(_before(ready, location, store), ready)
     if after is None:
         return False
-    content = orjson.dumps(_checksum(after, ready))
-    try:
-        store.write_if_absent(_path(location, VersionChecksumName(ready.version)), content)
-    except FileAlreadyExistsError:
-        return True  # and never overwritten (C126)
+    value = _checksum(after, ready.configuration, ready.draft.transaction_id, ready.in_commit_timestamp)
+    _write(value, ready.version, location, store)
     return True
 
 
-def _checksum(totals: Totals, ready: ReadyCommit) -> dict[str, Any]:
+def write_counted_checksum(snapshot: Snapshot) -> None:
+    """Write the checksum of a version that has none, by counting its live files. Raises StorageError."""
+    files = FileTotals()
+    for batch in snapshot.read_files(FileRequest(("path", "size", "deletion_vector"))):
+        files = files.plus(batch.column("size"), pc.struct_field(batch.column("deletion_vector"), ["cardinality"]))
+    info = snapshot.commit_info()
+    has_times = is_active(snapshot.configuration, Feature.IN_COMMIT_TIMESTAMP)
+    value = _checksum(
+        Totals(files, snapshot.transactions(), snapshot.domains()),
+        snapshot.configuration,
+        None if info is None else info.txn_id,
+        info.in_commit_timestamp if has_times and info is not None else None,
+    )
+    _write(value, snapshot.version, snapshot.location, snapshot.store)
+
+
+def _write(value: Mapping[str, Any], version: int, location: str, store: ObjectStore) -> None:
+    with suppress(FileAlreadyExistsError):  # never overwritten (C126)
+        store.write_if_absent(_path(location, VersionChecksumName(version)), orjson.dumps(value))
+
+
+def _checksum(
+    totals: Totals, configuration: TableConfiguration, transaction_id: str | None, in_commit_timestamp: int | None
+) -> dict[str, Any]:
     files = totals.files
-    value: dict[str, Any] = {
-        "txnId": ready.draft.transaction_id,
+    value: dict[str, Any] = {} if transaction_id is None else {"txnId": transaction_id}
+    value |= {
         "tableSizeBytes": files.size,
         "numFiles": files.num_files,
         "numMetadata": 1,
         "numProtocol": 1,
     }
-    if ready.in_commit_timestamp is not None:
-        value["inCommitTimestampOpt"] = ready.in_commit_timestamp
+    if in_commit_timestamp is not None:
+        value["inCommitTimestampOpt"] = in_commit_timestamp
     if totals.transactions is not None and len(totals.transactions) <= _MOST_TRANSACTIONS:
         value["setTransactions"] = [transaction_to_json(t) for t in totals.transactions.values()]
     if totals.domains is not None:
         value["domainMetadata"] = [action_to_json(d)["domainMetadata"] for d in totals.domains.values()]
-    value["metadata"] = metadata_to_json(ready.configuration.metadata)
-    value["protocol"] = protocol_to_json(ready.configuration.protocol)
+    value["metadata"] = metadata_to_json(configuration.metadata)
+    value["protocol"] = protocol_to_json(configuration.protocol)
     if files.histogram is not None:
         value["fileSizeHistogram"] = files.histogram.to_json()
-    if is_supported(ready.configuration, Feature.DELETION_VECTORS):
+    if is_supported(configuration, Feature.DELETION_VECTORS):
         if files.num_deleted_records is not None:
             value["numDeletedRecordsOpt"] = files.num_deleted_records
         if files.num_deletion_vectors is not None:

@@ -72,6 +72,12 @@ def test_statistics_equal_those_of_a_writer(tmp_path: Path, mapping: str) -> Non
     assert table.compute_statistics().version is None
 
 
+def test_rows_are_counted_without_indexed_columns(tmp_path: Path) -> None:
+    table = Table.write(tmp_path, DATA, properties={"delta.dataSkippingNumIndexedCols": "0"})
+    table.compute_statistics(only_missing=False)
+    assert [one["numRecords"] for one in stats(table)] == [3]
+
+
 def test_files_and_columns_are_chosen(tmp_path: Path) -> None:
     table = without_statistics(tmp_path, partition_by=["b"])
     assert table.snapshot.num_files() == 2

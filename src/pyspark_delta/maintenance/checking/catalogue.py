@@ -41,7 +41,8 @@ _STATISTICS = "Recompute the statistics of the file, or rewrite it."
 CHECKPOINT, HINT, COMPACTION, CHECKSUM = "checkpoint", "hint", "compaction", "checksum"
 MISSING_FILES, CORRUPT_FILES, DUPLICATES = "missing-files", "corrupt-files", "duplicate-files"
 FEATURES, MAX_COLUMN_ID, IDENTITY, ROW_ID_MARK = "features", "max-column-id", "identity", "row-id-mark"
-CLUSTERING, BOUNDS = "clustering-columns", "statistics"
+CLUSTERING, BOUNDS, CUBES = "clustering-columns", "statistics", "cube-tags"
+CARDINALITY, SIZES, VECTORS = "vector-cardinality", "file-sizes", "drop-vector"
 
 _ALL = (
     # ------------------------------------------------------------------------------------------------- log files
@@ -80,7 +81,7 @@ _ALL = (
     Check("K06", "kind of checkpoints", _W, "C034, C038", "log", _NEW_CHECKPOINT, CHECKPOINT),
     Check("K07", "hint of the last checkpoint", _W, "C080-C095", "log", "Write the hint again.", HINT),
     Check("K08", "log compactions", _E, "C099-C102", "log", "Delete the compaction.", COMPACTION),
-    Check("K09", "version checksums", _W, "C105-C126", "log", "Delete the checksum file.", CHECKSUM),
+    Check("K09", "version checksums", _W, "C105-C126", "log", "Write the checksum again.", CHECKSUM),
     Check("K10", "sidecars and temporary files that nothing names", _I, "C369", "list", "Clean up the log."),
     Check("K11", "protected checkpoints", _E, "C229", "log", _RESTORE_FILE),
     Check("K12", "distance of checkpoints", _I, "C026", "log", _NEW_CHECKPOINT, CHECKPOINT),
@@ -103,11 +104,19 @@ _ALL = (
     Check(
         "F01", "existence of files", _E, "C138", "list", "Restore the file, or remove it from the log.", MISSING_FILES
     ),
-    Check("F02", "sizes of files", _E, "C140", "list", "Restore the file, or remove it from the log."),
+    Check(
+        "F02",
+        "sizes of files",
+        _E,
+        "C140",
+        "list",
+        "Restore the file; if it is known to be right, the repair file-sizes writes its size to the log.",
+        SIZES,
+    ),
     Check("F03", "files that are live twice", _E, "C144, C220", "log", "Remove one of the two.", DUPLICATES),
     Check("F04", "partition values", _E, "C139, C373, C416-C425", "log", _REWRITE),
     Check("F05", "directories of partitions", _I, "C007", "log", "Readers of directories see other values; none else."),
-    Check("F06", "numbers of records", _E, "C404, C405", "footer", _STATISTICS),
+    Check("F06", "numbers of records", _E, "C404, C405", "footer", _STATISTICS, BOUNDS),
     Check("F07", "columns of files", _E, "C241, C436-C443", "footer", "Rewrite the file with the types of the table."),
     Check("F08", "rows of files", _E, "C003", "data", "Restore the file, or remove it from the log.", CORRUPT_FILES),
     Check("F09", "files outside of the table", _W, "C138", "list", "Copy the table, so that it has its own files."),
@@ -117,12 +126,21 @@ _ALL = (
     Check("F13", "hidden names of data files", _I, "C005", "log", "Rewrite the file."),
     Check("F14", "small files", _I, "C026", "log", "Compact the files."),
     # ------------------------------------------------------------------------------- statistics, vectors, row ids
-    Check("S01", "text of statistics", _E, "C141, C256, C405", "log", _STATISTICS),
-    Check("S02", "values of statistics", _E, "C407", "log", _STATISTICS),
-    Check("S03", "bounds of statistics", _E, "C408-C412", "footer", _STATISTICS),
+    Check("S01", "text of statistics", _E, "C141, C256, C405", "log", _STATISTICS, BOUNDS),
+    Check("S02", "values of statistics", _E, "C407", "log", _STATISTICS, BOUNDS),
+    Check("S03", "bounds of statistics", _E, "C408-C412", "footer", _STATISTICS, BOUNDS),
     Check("S04", "tight bounds", _W, "C413", "log", _STATISTICS, BOUNDS),
-    Check("D01", "deletion vectors", _E, "C257-C277", "log", "Restore the file of the deletion vector."),
-    Check("D02", "rows of deletion vectors", _E, "C280", "log", _REWRITE),
+    Check(
+        "D01",
+        "deletion vectors",
+        _E,
+        "C257-C277",
+        "log",
+        "Restore the file of the deletion vector. The repair drop-vector makes the file readable, and its deleted rows "
+        "come back.",
+        VECTORS,
+    ),
+    Check("D02", "rows of deletion vectors", _E, "C280", "log", _REWRITE, CARDINALITY),
     Check("D03", "deletion vectors without their feature", _E, "C251", "log", "Add the feature.", FEATURES),
     Check("D04", "places of deletion vectors", _I, "C008", "log", "Run a purge, which leaves no deletion vectors."),
     Check("D05", "files without rows", _I, "C255", "log", "Compact the files."),
@@ -131,7 +149,7 @@ _ALL = (
     Check("R03", "row commit versions", _W, "C335", "log", _REWRITE),
     Check("R04", "stored row ids", _E, "C338", "data", _REWRITE),
     Check("R05", "columns of stored row ids", _E, "C336, C337", "log", _DECLARE),
-    Check("U01", "tags of clustered files", _I, "C352", "log", "Cluster the table again by OPTIMIZE with full."),
+    Check("U01", "tags of clustered files", _I, "C352", "log", "Clear the tags.", CUBES),
     # ---------------------------------------------------------------------------------------------------- history
     Check("T01", "in-commit timestamps", _E, "C356, C357", "log", "Travel to versions by their number."),
     Check("T02", "enablement of in-commit timestamps", _E, "C358, C359", "log", _DECLARE),

@@ -193,11 +193,11 @@ class Findings:
             )
         )
 
-    def add_rows(self, id_: str, rows: int, messages: Iterator[str], **where: Any) -> None:
-        """Add a finding for each of `rows` rows; only as many messages are drawn as are kept."""
+    def add_rows(self, id_: str, rows: int, problems: Iterator[tuple[str, str]], **where: Any) -> None:
+        """Add a finding for each of `rows` files; only as many files and messages are drawn as are kept."""
         kept = max(0, min(rows, MOST - self._counts[id_]))
-        for _, message in zip(range(kept), messages, strict=False):
-            self.add(id_, message, **where)
+        for _, (file, message) in zip(range(kept), problems, strict=False):
+            self.add(id_, message, file=file, **where)
         if id_ in self._wanted:
             self._counts[id_] += rows - kept
 

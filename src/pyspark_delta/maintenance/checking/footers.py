@@ -130,7 +130,7 @@ def _vector(snapshot: Snapshot, file: _File, vector: DeletionVectorDescriptor, r
         bitmap = read_deletion_vector(store, snapshot.location, vector, data_file=file.path)
     except DeletionVectorError as error:
         if not isinstance(error.__context__, FileNotFoundInStoreError):  # reported by the listing
-            yield "D02" if "its descriptor says" in error.message else "D01", error.message, None
+            yield "D02" if "cardinality" in error.facts else "D01", error.message, None
         return
     except DeltaError:
         return  # a store that cannot be asked, which the listing notes

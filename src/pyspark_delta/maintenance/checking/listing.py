@@ -153,15 +153,15 @@ def _report_sizes(snapshot: Snapshot, batch: pa.RecordBatch, sizes: Array, findi
     findings.add_rows(
         "F01",
         len(missing),
-        (f"The live file '{paths[int(at)].as_py()}' does not exist." for at in missing),
+        ((path, f"The live file '{path}' does not exist.") for path in (paths[int(at)].as_py() for at in missing)),
         version=snapshot.version,
     )
     findings.add_rows(
         "F02",
         len(other),
         (
-            f"The file '{paths[int(at)].as_py()}' has {sizes[at]:,} bytes, and the log says {expected[at]:,}."
-            for at in other
+            (path, f"The file '{path}' has {sizes[at]:,} bytes, and the log says {expected[at]:,}.")
+            for at, path in ((at, paths[int(at)].as_py()) for at in other)
         ),
         version=snapshot.version,
     )

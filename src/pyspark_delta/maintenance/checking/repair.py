@@ -7,10 +7,11 @@ take something from the table, such as the references to files that do not exist
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from pyspark_delta.display import counted, html_facts
-from pyspark_delta.errors import InvalidOptionError, MaintenanceNotAllowedError
+from pyspark_delta.errors import DeltaError, InvalidOptionError, MaintenanceNotAllowedError
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.names import ClassicCheckpointName
 from pyspark_delta.maintenance.checking import catalogue as names
@@ -19,6 +20,13 @@ from pyspark_delta.maintenance.checking.derived_repairs import (
     rewrite_hint,
     write_sound_checkpoint,
     wrong_checkpoints,
+)
+from pyspark_delta.maintenance.checking.file_repairs import (
+    clear_cubes,
+    compute_statistics,
+    correct_cardinalities,
+    drop_vectors,
+    trust_sizes,
 )
 from pyspark_delta.maintenance.checking.findings import CheckResult, Finding
 from pyspark_delta.maintenance.checking.run import CheckRequest, check_table
@@ -35,7 +43,9 @@ from pyspark_delta.maintenance.checking.table_repairs import (
 )
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage.paths import file_name
+from pyspark_delta.transaction.version_checksum import write_counted_checksum
 
 WRONG_CHECKPOINTS = "wrong-checkpoints"
 
@@ -48,28 +58,42 @@ AUTOMATIC = (
     names.IDENTITY,
     names.ROW_ID_MARK,
     names.CLUSTERING,
+    names.CARDINALITY,
     names.BOUNDS,
+    names.CUBES,
 )
 """Repairs that are made without being named, in their order."""
 
-NAMED = (names.FEATURES, WRONG_CHECKPOINTS, names.MISSING_FILES, names.CORRUPT_FILES, names.DUPLICATES)
-"""Repairs that must be named: they change the protocol, or remove something."""
+NAMED = (
+    names.FEATURES,
+    WRONG_CHECKPOINTS,
+    names.MISSING_FILES,
+    names.CORRUPT_FILES,
+    names.DUPLICATES,
+    names.SIZES,
+    names.VECTORS,
+)
+"""Repairs that must be named: they change the protocol, remove something, or trust a file that the log contradicts."""
 
 _TITLES: Mapping[str, str] = {
     names.COMPACTION: "delete log compactions that differ from their commits",
-    names.CHECKSUM: "delete version checksums that differ from the log",
+    names.CHECKSUM: "delete version checksums that differ from the log, and write that of the newest version",
     names.CHECKPOINT: "write a checkpoint of the newest version from the commits",
     names.HINT: "write the hint of the last checkpoint again",
     names.MAX_COLUMN_ID: "raise the largest column id",
     names.IDENTITY: "advance the high-water marks of identity columns",
     names.ROW_ID_MARK: "advance the high-water mark of row ids",
     names.CLUSTERING: "declare only the clustering columns that the table has",
-    names.BOUNDS: "mark the bounds of statistics as wide",
+    names.CARDINALITY: "write the numbers of rows of deletion vectors",
+    names.BOUNDS: "compute wrong statistics of files again, and mark bounds as wide",
+    names.CUBES: "clear wrong tags of clustered files",
     names.FEATURES: "add features that are in use to the protocol",
     WRONG_CHECKPOINTS: "delete checkpoints that differ from the commits",
     names.MISSING_FILES: "remove files that do not exist from the table",
     names.CORRUPT_FILES: "remove files that cannot be read from the table",
     names.DUPLICATES: "remove one of two references to the same file",
+    names.SIZES: "write the sizes of files whose footers agree with the log",
+    names.VECTORS: "drop deletion vectors that cannot be read: the rows that they deleted come back",
 }
 
 
@@ -123,9 +147,16 @@ class RepairPlan:
         unknown; CommitConflictError if a concurrent commit changes what a repair relies on. The repairs before the
         error stay made.
         """
-        done = [step.name for step in self.steps if step.allowed and _REPAIRS[step.name](self, step)]
+        done, left = [], list(self.unrepaired)
+        for step in self.steps:
+            if step.allowed:
+                made = _REPAIRS[step.name](self, step)
+                if made:
+                    done.append(step.name)
+                if isinstance(made, frozenset):
+                    left += [finding for finding in step.findings if finding.file not in made]
         snapshot = self.snapshot() if done else None
-        return RepairResult(tuple(done), self.check.version if snapshot is None else snapshot.version, self.unrepaired)
+        return RepairResult(tuple(done), self.check.version if snapshot is None else snapshot.version, tuple(left))
 
     def snapshot(self) -> Snapshot:
         """Open the newest version. Raises the errors of `Snapshot.load`."""
@@ -200,6 +231,25 @@ def _files(step: RepairStep) -> list[str]:
     return sorted({finding.file for finding in step.findings if finding.file is not None})
 
 
+def _checksum(plan: RepairPlan, step: RepairStep) -> bool:
+    deleted = _delete(plan, step)
+    if plan.check.version in {finding.version for finding in step.findings}:
+        _write_checksum(plan)
+    return deleted
+
+
+def _write_checksum(plan: RepairPlan) -> None:
+    """Write the checksum of the newest version, if it has none; readers need none."""
+    if plan.catalog_table is not None:
+        return
+    with suppress(DeltaError):  # a damaged log, or a feature that may have a say in checksums
+        snapshot = plan.snapshot()
+        check_known(snapshot.configuration, snapshot.location)
+        if snapshot.checksum() is None:
+            write_counted_checksum(snapshot)
+            clear_cache(snapshot.location)
+
+
 def _delete(plan: RepairPlan, step: RepairStep) -> bool:
     return delete_files(plan.check.location, _files(step), plan.storage_options)
 
@@ -227,7 +277,8 @@ def _corrupt(plan: RepairPlan, step: RepairStep) -> bool:
     return remove_files(plan.snapshot(), _files(step), plan.engine_info)
 
 
-_Repair = Callable[[RepairPlan, RepairStep], bool]
+_Made = bool | frozenset[str]  # whether something was changed, or the files that were repaired
+_Repair = Callable[[RepairPlan, RepairStep], _Made]
 
 
 def _committing(repair: Callable[[Snapshot, str], bool]) -> _Repair:
@@ -239,19 +290,47 @@ def _committing(repair: Callable[[Snapshot, str], bool]) -> _Repair:
     return run
 
 
+def _by_file(repair: Callable[[Snapshot, Collection[str], str], frozenset[str]], *, counts: bool = False) -> _Repair:
+    """Return the repair of the files of findings. With `counts`, it changes what a version checksum counts."""
+
+    def run(plan: RepairPlan, step: RepairStep) -> frozenset[str]:
+        snapshot = plan.snapshot()
+        check_known(snapshot.configuration, snapshot.location)
+        made = repair(snapshot, _files(step), plan.engine_info)
+        if made and counts:
+            _write_checksum(plan)
+        return made
+
+    return run
+
+
+def _statistics(plan: RepairPlan, step: RepairStep) -> _Made:
+    """Compute the wrong statistics of files again; bounds that are too tight only become wide (S04)."""
+    commits = tuple(finding for finding in step.findings if finding.id == "S04")
+    wide = _committing(widen_statistics)(plan, step) if commits else False
+    files = replace(step, findings=tuple(finding for finding in step.findings if finding.id != "S04"))
+    made = _by_file(compute_statistics)(plan, files) if files.findings else frozenset()
+    assert isinstance(made, frozenset)
+    return made | frozenset(_files(replace(step, findings=commits))) if wide else made
+
+
 _REPAIRS: Mapping[str, _Repair] = {
     names.COMPACTION: _delete,
-    names.CHECKSUM: _delete,
+    names.CHECKSUM: _checksum,
     names.CHECKPOINT: _checkpoint,
     names.HINT: _hint,
     names.MAX_COLUMN_ID: _committing(raise_max_column_id),
     names.IDENTITY: _committing(sync_identity),
     names.ROW_ID_MARK: _committing(advance_row_id_mark),
     names.CLUSTERING: _committing(keep_existing_clustering),
-    names.BOUNDS: _committing(widen_statistics),
+    names.CARDINALITY: _by_file(correct_cardinalities, counts=True),
+    names.BOUNDS: _statistics,
+    names.CUBES: _committing(clear_cubes),
     names.FEATURES: _committing(add_features),
     WRONG_CHECKPOINTS: _wrong_checkpoints,
     names.MISSING_FILES: _committing(remove_missing),
     names.CORRUPT_FILES: _corrupt,
     names.DUPLICATES: _committing(remove_duplicates),
+    names.SIZES: _by_file(trust_sizes, counts=True),
+    names.VECTORS: _by_file(drop_vectors),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,7 +79,6 @@ class Values:
     def __init__(self, table: LiveTable, findings: Findings) -> None:
         self._table, self._findings = table, findings
         self._needs_records = _needs_records(table)
-        self._reported: set[tuple[str, ...]] = set()
 
     def take(self, batch: LiveBatch) -> None:
         records = batch.records
@@ -95,9 +93,9 @@ class Values:
         lacking = pc.is_null(records)
         if not self._needs_records:
             lacking = pc.and_(lacking, pc.is_valid(batch.column("deletion_vector")))
-        self._report(batch, lacking, ("numRecords",), "lacks the statistic numRecords, which it needs", "S01")
+        self._report(batch, lacking, "lacks the statistic numRecords, which it needs", "S01")
         negative = pc.fill_null(pc.less(records, 0), False)
-        self._report(batch, negative, ("numRecords", "negative"), "has a negative number of records")
+        self._report(batch, negative, "has a negative number of records")
 
     def _check_bounds(self, batch: LiveBatch, path: tuple[str, ...], low: pa.Array, high: pa.Array) -> None:
         if pa.types.is_nested(low.type) or pa.types.is_null(low.type) or low.null_count == len(low):
@@ -107,25 +105,20 @@ class Values:
         except pa.ArrowNotImplementedError:
             return
         name = ".".join(path)
-        self._report(batch, pc.fill_null(wrong, False), path, f"has a minimum of '{name}' above its maximum")
+        self._report(batch, pc.fill_null(wrong, False), f"has a minimum of '{name}' above its maximum")
 
     def _check_nulls(self, batch: LiveBatch, path: tuple[str, ...], nulls: pa.Array, records: pa.Array) -> None:
         if not pa.types.is_integer(nulls.type):
             return
         name = ".".join(path)
         wrong = pc.or_kleene(pc.greater(nulls, records), pc.less(nulls, 0))
-        self._report(
-            batch, pc.fill_null(wrong, False), ("nullCount", *path), f"has an impossible null count of '{name}'"
-        )
+        self._report(batch, pc.fill_null(wrong, False), f"has an impossible null count of '{name}'")
 
-    def _report(self, batch: LiveBatch, wrong: pa.Array, what: tuple[str, ...], problem: str, id_: str = "S02") -> None:
-        number = wrong.true_count
-        if not number or what in self._reported:
-            return
-        self._reported.add(what)
-        path = batch.column("path")[int(np.flatnonzero(np.asarray(wrong))[0])].as_py()
-        more = f"; so do {number - 1:,} others" if number > 1 else ""
-        self._findings.add(id_, f"The file '{path}' {problem}{more}.", version=self._table.version, file=path)
+    def _report(self, batch: LiveBatch, wrong: pa.Array, problem: str, id_: str = "S02") -> None:
+        if wrong.true_count:
+            paths = (path.as_py() for path in batch.column("path").filter(wrong))
+            problems = ((path, f"The file '{path}' {problem}.") for path in paths)
+            self._findings.add_rows(id_, wrong.true_count, problems, version=self._table.version)
 
     def finish(self) -> None:
         pass

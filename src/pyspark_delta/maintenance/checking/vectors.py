@@ -71,7 +71,7 @@ class Vectors:
             rows = read_deletion_vector(_no_store, self._table.location, DeletionVectorDescriptor(**vector))
         except DeltaError as error:
             self._findings.add(
-                "D01",
+                "D02" if "cardinality" in error.facts else "D01",
                 f"The deletion vector of '{path}' cannot be read: {error.message}",
                 version=self._table.version,
                 file=path,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests import damaged_tables as made
 from tests.damaged_tables import log
@@ -14,6 +16,7 @@ from pyspark_delta.errors import DeltaError, InvalidOptionError, UnsupportedFeat
 from pyspark_delta.maintenance.checking import CheckRequest, check_table
 from pyspark_delta.maintenance.checking.catalogue import CHECKS
 from pyspark_delta.maintenance.checking.derived_repairs import write_sound_checkpoint
+from pyspark_delta.maintenance.checking.file_repairs import drop_vectors
 from pyspark_delta.maintenance.checking.repair import AUTOMATIC, NAMED, RepairPlan, plan_repair
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
@@ -32,6 +35,17 @@ AUTOMATICALLY: list[tuple[Make, Make, str]] = [
     (made.tracked, made.row_ids_are_above_the_mark, "row-id-mark"),
     (made.clustered, made.a_clustering_column_does_not_exist, "clustering-columns"),
     (made.with_vectors, made.bounds_stay_tight, "statistics"),
+    (made.plain, made.statistics_count_other_records, "statistics"),
+    (made.plain, made.statistics_are_not_json, "statistics"),
+    (made.with_vectors, made.a_file_with_a_vector_has_no_number_of_records, "statistics"),
+    (made.plain, made.a_minimum_is_above_the_maximum, "statistics"),
+    (made.plain, made.there_are_more_nulls_than_records, "statistics"),
+    (made.plain, made.a_maximum_is_below_a_value, "statistics"),
+    (made.plain, made.a_maximum_of_texts_is_below_a_value, "statistics"),
+    (made.with_vectors, made.a_vector_has_another_cardinality, "vector-cardinality"),
+    (made.with_vectors, made.a_vector_in_the_log_has_another_cardinality, "vector-cardinality"),
+    (made.clustered, made.a_cube_has_no_columns, "cube-tags"),
+    (made.clustered, made.a_cube_has_columns_that_the_table_lacks, "cube-tags"),
 ]
 
 
@@ -53,10 +67,10 @@ def test_automatic_repairs_leave_the_rows_and_no_finding(tmp_path: Path, clean: 
     clean(path)
     before = rows(path)
     damage(path)
-    plan = planned(path)
+    plan = plan_repair(str(path), request=CheckRequest("data"))
     assert [step.name for step in plan.steps if step.allowed] == [name], str(plan)
     result = plan.execute()
-    assert result.repairs == (name,)
+    assert (result.repairs, result.unrepaired) == ((name,), ())
     assert rows(path).equals(before)
     after = check_table(str(path), CheckRequest("data"))
     if name == "statistics":  # the old commit stays in the log
@@ -147,6 +161,87 @@ def test_files_that_cannot_be_read_are_removed_if_asked_for(tmp_path: Path) -> N
     assert check_table(str(path), request).errors == ()
 
 
+@pytest.mark.parametrize("damage", [made.a_checksum_counts_other_files, made.a_checksum_is_torn])
+@pytest.mark.parametrize("clean", [made.plain, made.timed, made.with_vectors, made.clustered])
+def test_the_checksum_of_the_newest_version_is_written_again(tmp_path: Path, clean: Make, damage: Make) -> None:
+    path = tmp_path / "t"
+    clean(path)
+    file = log(path, Table.open(path).version, "crc")
+    expected = json.loads(file.read_text())
+    wrong = {**expected, "numFiles": 99}
+    file.write_text(json.dumps(wrong)[: -30 if damage is made.a_checksum_is_torn else None])
+    clear_cache(str(path))
+    assert planned(path).execute().repairs == ("checksum",)
+    assert json.loads(file.read_text()) == expected
+    assert check_table(str(path)).findings == ()
+
+
+def test_sizes_are_written_if_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.plain(path)
+    expected = rows(path)
+    checksum = json.loads(log(path, 3, "crc").read_text())
+    made.the_log_has_another_size(path)
+    del checksum["fileSizeHistogram"]
+    log(path, 3, "crc").write_text(json.dumps({**checksum, "tableSizeBytes": checksum["tableSizeBytes"] + 1}))
+    clear_cache(str(path))
+    assert planned(path).execute().repairs == ()
+    result = planned(path, "file-sizes").execute()
+    assert (result.repairs, result.unrepaired) == (("file-sizes",), ())
+    assert rows(path).equals(expected)
+    assert json.loads(log(path, 4, "crc").read_text())["tableSizeBytes"] == checksum["tableSizeBytes"]
+    assert check_table(str(path), CheckRequest("data")).findings == ()
+
+
+def test_sizes_of_files_that_differ_otherwise_are_not_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.plain(path)
+    made.a_file_is_longer(path)  # it has no footer at its end
+    with_other_rows = made.data_file(path, 3)
+    pq.write_table(pq.read_table(with_other_rows).slice(1), with_other_rows)
+    result = planned(path, "file-sizes").execute()
+    assert (result.repairs, result.version) == ((), 3)
+    assert [finding.id for finding in result.unrepaired] == ["F02", "F02"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [made.a_vector_file_is_missing, made.a_vector_file_is_damaged, made.a_vector_in_the_log_is_damaged],
+    ids=lambda damage: damage.__name__,
+)
+def test_vectors_are_dropped_if_asked_for(tmp_path: Path, damage: Make) -> None:
+    path = tmp_path / "t"
+    made.with_vectors(path)
+    damage(path)
+    plan = plan_repair(str(path), request=CheckRequest("footer"))
+    assert "the rows that they deleted come back" in str(plan)
+    assert "its deleted rows come back" in plan.check.findings[0].advice
+    assert plan.execute().repairs == ()
+    result = plan_repair(str(path), allow=["drop-vector"], request=CheckRequest("footer")).execute()
+    assert (result.repairs, result.unrepaired) == (("drop-vector",), ())
+    assert rows(path)["id"].to_pylist() == list(range(30_000))
+    assert check_table(str(path), CheckRequest("data")).errors == ()
+
+
+@pytest.mark.parametrize("damage", [None, made.a_vector_has_another_cardinality])
+def test_a_vector_that_can_be_read_is_not_dropped(tmp_path: Path, damage: Make | None) -> None:
+    made.with_vectors(tmp_path)
+    if damage is not None:
+        damage(tmp_path)
+    clear_cache(str(tmp_path))
+    snapshot = Table.open(tmp_path).snapshot
+    assert drop_vectors(snapshot, snapshot.files(("path",))["path"].to_pylist(), "") == frozenset()
+    assert not log(tmp_path, 3).exists()
+
+
+def test_a_vector_that_names_rows_beyond_its_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.with_vectors(path)
+    made.a_vector_names_a_row_beyond_the_file(path)
+    result = planned(path).execute()
+    assert (result.repairs, [finding.id for finding in result.unrepaired]) == ((), ["D02"])
+
+
 def test_files_that_are_live_twice_are_removed_once(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made.with_vectors(path)
@@ -182,7 +277,7 @@ def test_a_plan_says_what_it_does_and_what_remains(tmp_path: Path) -> None:
     made.a_file_is_missing(path)
     made.a_checksum_counts_other_files(path)
     plan = Table.open(path).repair(plan=True)
-    assert "delete version checksums that differ from the log: 1 finding" in str(plan)
+    assert "and write that of the newest version: 1 finding" in str(plan)
     assert "(needs to be allowed: 'missing-files')" in str(plan)
     assert [finding.id for finding in plan.unrepaired] == ["F01"]
     assert "checksum" in plan._repr_html_()
