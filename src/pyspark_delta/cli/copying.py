@@ -11,6 +11,7 @@ from pyspark_delta.cli.definition import PROPERTY_FORM, PropertyOption, property
 from pyspark_delta.cli.options import JsonOption, PathArgument, StorageOption, WhereOption, open_table, storage_options
 from pyspark_delta.cli.outcome import print_plan_facts
 from pyspark_delta.cli.output import print_facts, print_json
+from pyspark_delta.cli.rearranging import BytesOption, CommitsOption, SecondsOption
 from pyspark_delta.cli.reporting import reporting
 from pyspark_delta.cli.sizes import human_size
 from pyspark_delta.cli.writing import PlanOption, UserMetadataOption
@@ -147,21 +148,33 @@ def analyze(
         str | None, typer.Option("--columns", metavar="NAMES", help="Only these columns, separated by commas.")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Measure files too that have statistics.")] = False,
+    budget_bytes: BytesOption = None,
+    budget_seconds: SecondsOption = None,
+    budget_commits: CommitsOption = None,
     user_metadata: UserMetadataOption = None,
     plan: PlanOption = False,
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute statistics for data files that lack them."""
+    from pyspark_delta.maintenance.budget import Budget
+
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     if names == []:
         raise InvalidOptionError("--columns names no column.", option="columns")
-    made = open_table(path, option=option).compute_statistics(where, columns=names, only_missing=not again, plan=True)
+    made = open_table(path, option=option).compute_statistics(
+        where,
+        columns=names,
+        only_missing=not again,
+        budget=Budget(bytes=budget_bytes, seconds=budget_seconds, commits=budget_commits),
+        plan=True,
+    )
     if plan:
         _print_plan(made.facts(), as_json)
     else:
         result = made.execute(user_metadata=user_metadata)
-        _print({"version": result.version, "files": result.num_files}, as_json)
+        done = {"version": result.version, "files": result.num_files, "files_left": result.num_files_left}
+        _print(done, as_json)
 
 
 def _print_plan(facts: Mapping[str, object], as_json: bool) -> None:

@@ -25,7 +25,8 @@ TargetOption = Annotated[
     str | None, typer.Option("--target-size", metavar="SIZE", help="The size of new files, such as 256MB.")
 ]
 BytesOption = Annotated[
-    str | None, typer.Option("--budget-bytes", metavar="SIZE", help="Rewrite at most so many bytes, such as 50GB.")
+    str | None,
+    typer.Option("--budget-bytes", metavar="SIZE", help="Read files of at most so many bytes, as 50GB."),
 ]
 SecondsOption = Annotated[
     float | None, typer.Option("--budget-seconds", metavar="N", help="Begin no more files after so many seconds.")

@@ -27,6 +27,10 @@ def maintain(
     ] = 7,
     no_vacuum: Annotated[bool, typer.Option("--no-vacuum", help="Never delete files.")] = False,
     no_statistics: Annotated[bool, typer.Option("--no-statistics", help="Add no statistics.")] = False,
+    drop_feature: Annotated[
+        list[str] | None,
+        typer.Option("--drop-feature", metavar="NAME", help="Drop a feature when it may be."),
+    ] = None,
     budget_bytes: BytesOption = None,
     budget_seconds: SecondsOption = None,
     budget_commits: CommitsOption = None,
@@ -38,13 +42,17 @@ def maintain(
 ) -> None:
     """Do the maintenance that is worth it, and say why.
 
-    These are compaction or clustering, a purge of deletion vectors, missing statistics, a vacuum, and a checkpoint.
+    These are compaction or clustering, a purge of deletion vectors, missing statistics, a vacuum, a checkpoint, and
+    features to drop.
     """
     from pyspark_delta.maintenance.budget import Budget
     from pyspark_delta.maintenance.policy import MaintenancePolicy
 
     policy = MaintenancePolicy(
-        saved_files=saved_files, vacuum_days=None if no_vacuum else vacuum_days, statistics=not no_statistics
+        saved_files=saved_files,
+        vacuum_days=None if no_vacuum else vacuum_days,
+        statistics=not no_statistics,
+        drop_features=tuple(drop_feature or ()),
     )
     budget = Budget(bytes=budget_bytes, seconds=budget_seconds, commits=budget_commits)
     table = open_table(path, option=option)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark_delta.errors import InvalidOptionError
@@ -39,6 +41,14 @@ class Budget:
 
 UNLIMITED = Budget()
 """No limits."""
+
+
+def deadline(seconds: float | None) -> Callable[[], bool]:
+    """Return a function that is true once so many seconds have passed from now; never, if None."""
+    if seconds is None:
+        return lambda: False
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
 
 
 def size_of(value: object, name: str) -> int:

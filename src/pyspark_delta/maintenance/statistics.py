@@ -22,7 +22,8 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.maintenance.recommitting import commit_again
+from pyspark_delta.maintenance.budget import UNLIMITED, Budget, deadline
+from pyspark_delta.maintenance.recommitting import FILES_PER_COMMIT, commit_again
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation
 from pyspark_delta.protocol.statistics import table_stats_columns
@@ -34,15 +35,20 @@ from pyspark_delta.schema.json import dump_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 
+_FILES_IN_TIME = 1_000  # in a commit, if the budget limits the seconds
 _NAMES = tuple(field.name for field in FILE_FIELDS)
 
 
 @dataclass(frozen=True)
 class StatisticsResult:
-    """The last committed version, and how many files got statistics. `version` is None if no file needed any."""
+    """The last committed version, and how many files got statistics. `version` is None if no file needed any.
+
+    `num_files_left` files still need some, because the budget is spent.
+    """
 
     version: int | None
     num_files: int
+    num_files_left: int = 0
 
     def _repr_html_(self) -> str:
         return html_facts("StatisticsResult", vars(self))
@@ -50,12 +56,17 @@ class StatisticsResult:
 
 @dataclass(frozen=True, repr=False)
 class StatisticsPlan:
-    """The files that get statistics, with all columns of `actions.columns`, and the columns that are measured."""
+    """The files that get statistics, with all columns of `actions.columns`, and the columns that are measured.
+
+    `files_left` more files need some; the bytes of the budget do not suffice for them.
+    """
 
     snapshot: Snapshot
     files: pa.Table
     columns: tuple[MeasuredColumn, ...]
     where: str | None = None
+    budget: Budget = UNLIMITED
+    files_left: int = 0
 
     @cached_property
     def size_in_bytes(self) -> int:
@@ -70,11 +81,12 @@ class StatisticsPlan:
             "version": self.snapshot.version,
             "files": self.files.num_rows,
             "bytes": self.size_in_bytes,
+            "files_left": self.files_left,
             "columns": listed(self._names),
         }
 
     def execute(self, *, user_metadata: str | None = None, engine_info: str = "") -> StatisticsResult:
-        """Compute the statistics, and commit the files with them, 100,000 in a commit.
+        """Compute the statistics, and commit the files with them: 100,000 in a commit, 1,000 if the time is limited.
 
         Raises CommitConflictError if a file is removed meanwhile, DataFileError for a file that cannot be read, and
         UnsupportedDataFileError for one that only Spark can read. Commits before the error stay.
@@ -92,8 +104,20 @@ class StatisticsPlan:
             user_metadata=user_metadata,
             engine_info=engine_info,
         )
-        version = commit_again(snapshot, self.files, measured, draft)
-        return StatisticsResult(version, self.files.num_rows)
+        done = commit_again(
+            snapshot,
+            self.files,
+            measured,
+            draft,
+            files_per_commit=self._files_per_commit,
+            is_over=deadline(self.budget.seconds),
+        )
+        return StatisticsResult(*done, self.files.num_rows - done.num_files + self.files_left)
+
+    @property
+    def _files_per_commit(self) -> int:
+        usual = FILES_PER_COMMIT if self.budget.seconds is None else _FILES_IN_TIME
+        return usual if self.budget.commits is None else max(usual, -(-self.files.num_rows // self.budget.commits))
 
     @property
     def _predicate(self) -> list[str]:
@@ -122,13 +146,15 @@ def plan_statistics(
     where: str | None = None,
     columns: Sequence[str] | None = None,
     only_missing: bool = True,
+    budget: Budget = UNLIMITED,
 ) -> StatisticsPlan:
     """Return which files get statistics, without reading them.
 
     `where` chooses the files that may have rows for which a predicate is true. `columns` are names; by default all
     columns that have statistics by the properties of the table. With `only_missing`, files that have the number of
-    records, and of nulls in each column, are left out. Raises InvalidPredicateError, InvalidOptionError for a column
-    without statistics, and MaintenanceNotAllowedError if the catalog of the table does not allow it (C478).
+    records, and of nulls in each column, are left out. `budget` limits the bytes of the files, the seconds, and the
+    commits. Raises InvalidPredicateError, InvalidOptionError for a column without statistics, and
+    MaintenanceNotAllowedError if the catalog of the table does not allow it (C478).
     """
     check_allowed(snapshot)
     measured = measured_columns(snapshot, columns)
@@ -140,7 +166,8 @@ def plan_statistics(
     if only_missing:
         batches = list(lacking_statistics(batches, [column.stored.path for column in measured]))
     files = pa.Table.from_batches([batch.cast(pa.schema(FILE_FIELDS)) for batch in batches], pa.schema(FILE_FIELDS))
-    return StatisticsPlan(snapshot, files, measured, where)
+    chosen_files = _affordable(files, budget.size)
+    return StatisticsPlan(snapshot, chosen_files, measured, where, budget, files.num_rows - chosen_files.num_rows)
 
 
 def check_allowed(snapshot: Snapshot) -> None:
@@ -183,6 +210,14 @@ def _paths(
         yield stored, named
         if isinstance(field.type, StructType):
             yield from _paths(field.type, mode, named, stored)
+
+
+def _affordable(files: pa.Table, size: int | None) -> pa.Table:
+    """Return the first files that are not larger than a size in all, at least one."""
+    if size is None or not files.num_rows:
+        return files
+    sums = pc.cumulative_sum(files["size"])
+    return files.slice(0, max(1, pc.sum(pc.less_equal(sums, size)).as_py()))
 
 
 def _chosen(batch: pa.RecordBatch, paths: pa.Array | None) -> pa.RecordBatch:

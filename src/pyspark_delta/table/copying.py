@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, overload
 from pyspark_delta.catalog.names import catalog_name, resolve_or_create
 from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.clone import ClonePlan, CloneResult, CloneTarget, plan_clone
 from pyspark_delta.maintenance.convert import ConvertPlan, ConvertRequest, plan_convert
 from pyspark_delta.maintenance.manifest import MODE, ManifestPlan, ManifestResult, plan_manifest
@@ -59,6 +60,7 @@ class StatisticsOptions(TypedDict, total=False):
 
     columns: Sequence[str] | None
     only_missing: bool
+    budget: Budget
     commit_info: CommitInfo
     progress: ShowProgress
 
@@ -232,6 +234,7 @@ class CopyingTable(ABC):
         *,
         columns: Sequence[str] | None = None,
         only_missing: bool = True,
+        budget: Budget = UNLIMITED,
         commit_info: CommitInfo = None,
         progress: ShowProgress = None,
         plan: bool = False,
@@ -240,12 +243,15 @@ class CopyingTable(ABC):
 
         `where` limits this to files that may have rows for which the predicate is true, and `columns` to some columns;
         by default these are all that have statistics by the properties of the table. Without `only_missing`, all files
-        are measured again. Footers are used where they suffice, otherwise the rows are read. Raises
+        are measured again. Footers are used where they suffice, otherwise the rows are read. `budget` limits the bytes
+        of the files, the seconds, and the commits; another call does what is left. Raises
         InvalidPredicateError, InvalidOptionError, DataFileError, MaintenanceNotAllowedError for a table whose catalog
         does not allow it, and CommitConflictError.
         """
         with operation(progress):
-            made = plan_statistics(self._place().latest(), where=where, columns=columns, only_missing=only_missing)
+            made = plan_statistics(
+                self._place().latest(), where=where, columns=columns, only_missing=only_missing, budget=budget
+            )
             if plan:
                 return made
             result = made.execute(user_metadata=provenance(None, commit_info)["user_metadata"])

@@ -15,7 +15,8 @@ from tests.managed import Warehouse
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.errors import CommitConflictError, InvalidOptionError, MaintenanceNotAllowedError
-from pyspark_delta.maintenance import recommitting
+from pyspark_delta.maintenance import recommitting, statistics
+from pyspark_delta.maintenance.budget import Budget
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.attempts import commit_draft
 
@@ -132,7 +133,7 @@ def test_a_file_that_is_removed_between_two_commits_does_not_come_back(
         Table.open(tmp_path).delete()
         return state
 
-    monkeypatch.setattr(recommitting, "FILES_PER_COMMIT", 1)
+    monkeypatch.setattr(statistics, "FILES_PER_COMMIT", 1)
     monkeypatch.setattr(recommitting, "commit_draft", commit_and_delete)
     with pytest.raises(CommitConflictError):
         plan.execute()
@@ -149,3 +150,31 @@ def test_c478_a_catalog_must_allow_it(tmp_path: Path) -> None:
     managed: Any = managed_table(warehouse.snapshot().catalog_table)
     managed.catalog.allow_maintenance(managed.info.name, [Maintenance.OPTIMIZE])
     assert warehouse.open().compute_statistics(only_missing=False).num_files == 1
+
+
+def test_a_budget_leaves_files_for_the_next_run(tmp_path: Path) -> None:
+    table = without_statistics(tmp_path)
+    for _ in range(3):
+        table.append(DATA)
+    size = table.files()["size"][0].as_py()
+    options: Any = {"columns": ["id"], "only_missing": False}
+    assert (
+        table.compute_statistics(budget=Budget(bytes=2 * size + 200), plan=True, **options).files_left == 2
+    )
+    assert table.compute_statistics(budget=Budget(bytes=1), **options).num_files == 1
+    before = table.version
+    done = table.compute_statistics(budget=Budget(seconds=1e-9), **options)
+    assert (done.num_files, done.num_files_left, table.version) == (4, 0, before + 1)
+
+
+def test_commits_of_limited_time_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "_FILES_IN_TIME", 1)
+    table = without_statistics(tmp_path)
+    for _ in range(3):
+        table.append(DATA)
+    options: Any = {"columns": ["id"], "only_missing": False}
+    done = table.compute_statistics(budget=Budget(seconds=1e-9), **options)
+    assert (done.num_files, done.num_files_left) == (1, 3)
+    before = table.version
+    done = table.compute_statistics(budget=Budget(seconds=600, commits=2), **options)
+    assert (done.num_files, done.num_files_left, table.version) == (4, 0, before + 2)

@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable as PeerTable
 from tests.faults.crash_points import Operation, content, copy_of, crash_points, prepared
+from tests.managed import Warehouse
 
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.data.reader import read_plan
-from pyspark_delta.errors import DeltaError, InvalidOperationError
+from pyspark_delta.errors import DeltaError, InvalidOperationError, MaintenanceNotAllowedError
 from pyspark_delta.features import supported_features
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
@@ -420,3 +423,23 @@ def test_a_run_that_fails_at_any_storage_call_is_continued(feature: str) -> None
         assert feature not in features(Table.open(location))
         assert Snapshot.load(location).checksum_differences() == ()
     assert len(seen) > 2
+
+
+def test_c478_a_catalog_has_to_allow_the_rewriting(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create(properties=VECTORS)
+    table = warehouse.open()
+    table.append({"id": list(range(10))})
+    table.delete("id = 3")
+    before = table.version
+    with pytest.raises(MaintenanceNotAllowedError):
+        table.drop_feature("deletionVectors")
+    assert warehouse.open().version == before
+    managed: Any = managed_table(table.snapshot.catalog_table)
+    managed.catalog.allow_maintenance(managed.info.name, [Maintenance.OPTIMIZE])
+    result = warehouse.open().drop_feature("deletionVectors")
+    after = warehouse.open()
+    assert after.version == result.version
+    assert "deletionVectors" not in supported_features(after.snapshot.configuration)
+    assert sorted(after.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert after.check().errors == ()

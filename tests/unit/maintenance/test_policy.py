@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.features import supported_features
 from pyspark_delta.maintenance.budget import Budget
-from pyspark_delta.maintenance.policy import MaintenancePolicy, MaintenanceReport
+from pyspark_delta.maintenance.policy import MaintenancePolicy, MaintenanceReport, MaintenanceTask
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
 
@@ -34,6 +35,13 @@ def due(report: MaintenanceReport) -> dict[str, bool]:
     return {task.name: task.due for task in report.tasks}
 
 
+def age(path: Path, by: timedelta) -> None:
+    """Make the log older; its versions stay in order."""
+    old = time.time() - by.total_seconds()
+    for file in (path / "_delta_log").glob("0*"):
+        os.utime(file, (old + int(file.name[:20]), old + int(file.name[:20])))
+
+
 def is_vacuum_due(path: Path) -> bool:
     clear_cache(str(path))
     return due(Table.open(path).maintain(plan=True))["vacuum"]
@@ -42,7 +50,7 @@ def is_vacuum_due(path: Path) -> bool:
 def test_a_new_table_is_left_alone(tmp_path: Path) -> None:
     table = Table.write(tmp_path, {"id": [1]})
     plan = table.maintain(plan=True)
-    assert due(plan) == {"optimize": False, "purge": False, "statistics": False, "vacuum": False, "checkpoint": False}
+    assert not any(due(plan).values())
     assert "vacuum: not due, the table is younger than 7 days" in str(plan)
     assert table.maintain().version == table.version == 0
 
@@ -51,11 +59,11 @@ def test_what_is_due_is_done_once(tmp_path: Path) -> None:
     table = make(tmp_path)
     policy = MaintenancePolicy(vacuum_days=0, checkpoint_commits=10)
     plan = table.maintain(policy, plan=True)
-    assert due(plan) == {"optimize": True, "purge": True, "statistics": False, "vacuum": True, "checkpoint": True}
+    assert {name for name, is_due in due(plan).items() if is_due} == {"optimize", "purge", "vacuum", "checkpoint"}
     assert "4 of 12 files have deletion vectors" in str(plan)
     before = table.version
     report = table.maintain(policy)
-    assert due(report) == {"optimize": True, "purge": False, "statistics": False, "vacuum": True, "checkpoint": True}
+    assert {name for name, is_due in due(report).items() if is_due} == {"optimize", "vacuum", "checkpoint"}
     assert [row["operation"] for row in reversed(table.history(table.version - before))] == [
         "OPTIMIZE",
         "VACUUM START",
@@ -64,13 +72,13 @@ def test_what_is_due_is_done_once(tmp_path: Path) -> None:
     assert (table.snapshot.num_files(), table.count()) == (1, 116)
     assert (tmp_path / "_delta_log" / f"{table.version:020d}.checkpoint.parquet").exists()
     again = table.maintain(MaintenancePolicy(checkpoint_commits=10))
-    assert due(again) == {"optimize": False, "purge": False, "statistics": False, "vacuum": False, "checkpoint": False}
+    assert not any(due(again).values())
 
 
 def test_vectors_are_purged_where_compaction_is_not_worth_it(tmp_path: Path) -> None:
     table = make(tmp_path)
     report = table.maintain(MaintenancePolicy(saved_files=100))
-    assert due(report) == {"optimize": False, "purge": True, "statistics": False, "vacuum": False, "checkpoint": False}
+    assert {name for name, is_due in due(report).items() if is_due} == {"purge"}
     assert table.inspect("partitions").to_arrow()["num_deleted_records"].to_pylist() == [0]
 
 
@@ -105,9 +113,7 @@ def test_a_vacuum_is_due_some_days_after_the_last(tmp_path: Path) -> None:
     assert is_vacuum_due(tmp_path)
     table.vacuum()
     assert not is_vacuum_due(tmp_path)
-    old = time.time() - timedelta(days=8).total_seconds()
-    for file in (tmp_path / "_delta_log").glob("*.json"):
-        os.utime(file, (old + int(file.name[:20]), old + int(file.name[:20])))
+    age(tmp_path, timedelta(days=8))
     assert is_vacuum_due(tmp_path)
 
 
@@ -118,3 +124,31 @@ def test_a_spent_budget_leaves_tasks(tmp_path: Path) -> None:
     assert table.version == 13
     with pytest.raises(InvalidOptionError, match="saved_files is a number from 1 on"):
         MaintenancePolicy(saved_files=0)
+
+
+def test_features_are_dropped_when_their_history_may_go(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    policy = MaintenancePolicy(drop_features=("deletionvectors", "rowTracking", "v2Checkpoint"))
+    assert said(table.maintain(policy, plan=True)) == "deletionVectors has traces in the newest version"
+    first = table.maintain(policy)
+    waiting = "deletionVectors waits until .* UTC, the table does not have rowTracking, the table does not have v2Ch"
+    assert re.match(waiting, task_of(first, "drop features").result)
+    assert not due(table.maintain(policy, plan=True))["drop features"]
+    assert re.fullmatch("deletionVectors can be dropped from .* UTC on", said(table.maintain(policy)))
+    age(tmp_path, timedelta(hours=25))
+    last = table.maintain(policy)
+    assert task_of(last, "drop features").result.startswith("deletionVectors dropped in version")
+    assert "deletionVectors" not in supported_features(table.snapshot.configuration)
+    assert table.count() == 116
+    with pytest.raises(InvalidOperationError, match="'nothing' is unknown"):
+        table.maintain(MaintenancePolicy(drop_features=("nothing",)), plan=True)
+    with pytest.raises(InvalidOptionError, match="drop_features is a tuple"):
+        MaintenancePolicy(drop_features="deletionVectors")  # type: ignore[arg-type]
+
+
+def task_of(report: MaintenanceReport, name: str) -> MaintenanceTask:
+    return next(task for task in report.tasks if task.name == name)
+
+
+def said(report: MaintenanceReport) -> str:
+    return task_of(report, "drop features").why

@@ -41,7 +41,7 @@ class Drop:
 
 def find_drop(configuration: TableConfiguration, name: str, truncate: bool) -> Drop:
     """Return the feature to drop. Raises InvalidOperationError if it cannot be dropped from such a table."""
-    feature = _known(name)
+    feature = known_feature(name)
     removal = feature.removal
     if removal is None:
         raise _not_removable(feature)
@@ -63,7 +63,8 @@ def find_drop(configuration: TableConfiguration, name: str, truncate: bool) -> D
     return drop
 
 
-def _known(name: str) -> TableFeature:
+def known_feature(name: str) -> TableFeature:
+    """Return the feature with a name, in any case. Raises InvalidOperationError if there is none."""
     folded = name.casefold()
     found = find_feature(name) or next(
         (feature for feature in all_features() for known in feature.names if known.casefold() == folded), None

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.clone import ClonePlan, CloneTarget, plan_clone
 from pyspark_delta.maintenance.clone.plan import METRICS
 from pyspark_delta.maintenance.convert import ConvertRequest, plan_convert
@@ -230,6 +231,7 @@ class CopyingDeltaTable:
         *,
         columns: Sequence[str] | None = None,
         onlyMissing: bool = True,
+        budget: Budget = UNLIMITED,
         plan: Literal[False] = False,
     ) -> int: ...
     @overload
@@ -239,6 +241,7 @@ class CopyingDeltaTable:
         *,
         columns: Sequence[str] | None = None,
         onlyMissing: bool = True,
+        budget: Budget = UNLIMITED,
         plan: Literal[True],
     ) -> StatisticsPlan: ...
     def computeStatistics(
@@ -247,13 +250,14 @@ class CopyingDeltaTable:
         *,
         columns: Sequence[str] | None = None,
         onlyMissing: bool = True,
+        budget: Budget = UNLIMITED,
         plan: bool = False,
     ) -> int | StatisticsPlan:
         """Compute statistics of data files that lack them; return the number of these files.
 
         The arguments and errors are those of `Table.compute_statistics`. With `plan`, return a plan and change nothing.
         """
-        made = plan_statistics(self._open(), where=where, columns=columns, only_missing=onlyMissing)
+        made = plan_statistics(self._open(), where=where, columns=columns, only_missing=onlyMissing, budget=budget)
         if plan:
             return made
         metadata = self._spark.conf.get(_USER_METADATA, None)
