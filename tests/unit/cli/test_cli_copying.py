@@ -61,8 +61,8 @@ def test_folders_are_converted_and_analyzed(tmp_path: Path) -> None:
     done("convert", other / "files", "--where-delta-lies", other / "t")
     assert (Table.open(other / "t").count(), (other / "files" / "_delta_log").exists()) == (2, False)
     assert done("analyze", tmp_path, "--columns", "id", "--plan")["files"] == 1
-    assert done("analyze", tmp_path, "--where", "day = 'x'") == {"version": None, "files": 0}
-    assert done("analyze", tmp_path) == {"version": 1, "files": 1}
+    assert done("analyze", tmp_path, "--where", "day = 'x'") == {"version": None, "files": 0, "files_left": 0}
+    assert done("analyze", tmp_path) == {"version": 1, "files": 1, "files_left": 0}
     assert done("analyze", tmp_path, "--again", "--plan")["files"] == 1
     assert invoke("analyze", tmp_path, "--columns", ",").exit_code == 1
 
