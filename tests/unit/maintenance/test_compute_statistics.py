@@ -158,9 +158,7 @@ def test_a_budget_leaves_files_for_the_next_run(tmp_path: Path) -> None:
         table.append(DATA)
     size = table.files()["size"][0].as_py()
     options: Any = {"columns": ["id"], "only_missing": False}
-    assert (
-        table.compute_statistics(budget=Budget(bytes=2 * size + 200), plan=True, **options).files_left == 2
-    )
+    assert table.compute_statistics(budget=Budget(bytes=2 * size + 200), plan=True, **options).files_left == 2
     assert table.compute_statistics(budget=Budget(bytes=1), **options).num_files == 1
     before = table.version
     done = table.compute_statistics(budget=Budget(seconds=1e-9), **options)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from pyspark_delta.data.opened import is_local
 from pyspark_delta.display import counted, html_facts, listed
 from pyspark_delta.errors import (
     DataFileError,
+    DeltaError,
     InvalidOperationError,
     SchemaMismatchError,
     TableAlreadyExistsError,
@@ -47,7 +49,8 @@ from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.new_table import new_table
 
 _AT_ONCE = 16  # footers are small: on stores, most of the time is latency
-_GROUP = 32  # files
+_GROUP = 1024  # files: the more are read together, the less each costs
+_Group: TypeAlias = list[tuple[str, int]]
 _FILES = pa.schema([PATH, PARTITION_VALUES, SIZE, MODIFICATION_TIME, STATS])
 
 
@@ -185,7 +188,7 @@ def plan_convert(request: ConvertRequest) -> ConvertPlan:
     paths = found["path"].combine_chunks()
     partitions = partitions_of(paths, request.partition_schema, request.location, request.time_zone)
     footers = _Footers(request, partitions.columns)
-    schema, texts = footers.read(paths)
+    schema, texts = footers.read(paths, found["size"].combine_chunks())
     names = partitions.columns.names
     configuration = new_table(with_partitions(schema, partitions.columns), names, request.properties)
     named = _named(request, paths)
@@ -234,12 +237,12 @@ class _Footers:
         self._reader = FooterReader(request.storage_options, partitioned, statistics=request.statistics)
         self.skipped: list[str] = []
 
-    def read(self, paths: pa.Array) -> tuple[StructType, pa.Array]:
+    def read(self, paths: pa.Array, sizes: pa.Array) -> tuple[StructType, pa.Array]:
         """Return the merged schema of the files, and the statistics of each."""
         step = begin("Read footers", len(paths), "files")
         local = is_local(self._request.location, self._request.storage_options)
         at_once = (os.cpu_count() or 1) if local else _AT_ONCE
-        groups = map_requests(self._group, _groups(paths), min(at_once, len(paths)))
+        groups = map_requests(self._group, _groups(paths, sizes), min(at_once, len(paths)))
         read = chain.from_iterable(groups)
         merged: StructType | None = None
         texts: list[str | None] = []
@@ -264,26 +267,28 @@ class _Footers:
             self._respell(paths, texts, merged, schemas)
         return merged, pa.array(texts, pa.string())
 
-    def _group(self, paths: Sequence[str]) -> list[tuple[str, Footer | None]]:
-        return [self._footer(path) for path in paths]
+    def _group(self, files: _Group) -> list[tuple[str, Footer | None]]:
+        location = self._request.location
+        footers = self._reader.read([(join(location, path), size) for path, size in files])
+        return [(path, self._accepted(path, footer)) for (path, _), footer in zip(files, footers, strict=True)]
 
-    def _footer(self, path: str) -> tuple[str, Footer | None]:
-        request, location = self._request, join(self._request.location, path)
-        try:
-            return path, self._reader.read(location)
-        except DataFileError as error:
-            if request.skip_unreadable:
-                return path, None
+    def _accepted(self, path: str, footer: Footer | DeltaError) -> Footer | None:
+        """Return a footer; None for a file that is left out of the table. Raises the errors of the others."""
+        location = self._request.location
+        if isinstance(footer, Footer):
+            return footer
+        if not isinstance(footer, DataFileError):
+            raise SchemaMismatchError(
+                f"The file '{path}' of '{location}' cannot be converted: {footer.message}", path=path
+            )
+        if not self._request.skip_unreadable:
             raise InvalidOperationError(
-                f"The file '{path}' of '{request.location}' cannot be converted: {error.message} Give "
-                "skip_unreadable=True to leave such files out of the table.",
+                f"The file '{path}' of '{location}' cannot be converted: {footer.message} Give skip_unreadable=True to "
+                "leave such files out of the table.",
                 error_class="DELTA_OPERATION_NOT_ALLOWED",
                 path=path,
-            ) from error
-        except SchemaMismatchError as error:
-            raise SchemaMismatchError(
-                f"The file '{path}' of '{request.location}' cannot be converted: {error.message}", path=path
-            ) from error
+            ) from footer
+        return None
 
     def _merged(self, table: StructType, file: StructType, path: str) -> StructType:
         try:
@@ -310,11 +315,11 @@ class _Footers:
                     texts[number] = self._reader.read_as(location, table)
 
 
-def _groups(paths: pa.Array) -> Iterator[list[str]]:
-    """Yield the paths in groups, one for each turn of a thread: a turn costs as much as some footers."""
+def _groups(paths: pa.Array, sizes: pa.Array) -> Iterator[_Group]:
+    """Yield the paths and sizes of files in groups, one for each turn of a thread."""
     size = max(1, min(_GROUP, len(paths) // _AT_ONCE))
     for start in range(0, len(paths), size):
-        yield paths.slice(start, size).to_pylist()
+        yield list(zip(paths.slice(start, size).to_pylist(), sizes.slice(start, size).to_pylist(), strict=True))
 
 
 def _draft(
