@@ -1,4 +1,4 @@
-"""OPTIMIZE and PURGE that fail at each of their storage calls in turn; see `crash_points`."""
+"""OPTIMIZE, PURGE and layouts that fail at each of their storage calls in turn; see `crash_points`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 from tests.faults.crash_points import Operation, Rows, content, crash_points, new_location, prepared, survive
 from tests.lengths import FULL
+from tests.pickled_tasks import PickledTasks
 
 from pyspark_delta.errors import CommitStateUnknownError
+from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
+from pyspark_delta.maintenance.rewriting.plan import in_tasks
 from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.storage.counting import CountingStore
 from pyspark_delta.table import Table
@@ -16,9 +19,12 @@ from pyspark_delta.testing.faults import connection_lost
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_reconciled
 
 WRITING = ("open_output", "write", "write_if_absent", "delete")
+ZORDER = OptimizeRequest(zorder_by=["id"])
 COMMANDS: dict[str, Callable[[Table], object]] = {
     "optimize": lambda table: table.optimize(threads=1),
     "purge": lambda table: table.purge(threads=1),
+    "layout": lambda table: table.optimize(zorder_by=["id"], threads=1),
+    "layout in tasks": lambda table: in_tasks(plan_optimize(table.snapshot, ZORDER), PickledTasks()).execute(),
 }
 
 
