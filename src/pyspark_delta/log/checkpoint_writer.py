@@ -21,6 +21,8 @@ from pyspark_delta.actions.encode import action_to_json, encode_actions
 from pyspark_delta.actions.model import (
     Action,
     CheckpointMetadata,
+    DomainMetadata,
+    SetTransaction,
     Sidecar,
 )
 from pyspark_delta.errors import ChecksumMismatchError, CorruptLogError, InvalidOperationError, InvalidOptionError
@@ -28,7 +30,7 @@ from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
 from pyspark_delta.log.checkpoint_layout import CheckpointLayout
-from pyspark_delta.log.checkpoint_rows import live_rows, tombstone_rows
+from pyspark_delta.log.checkpoint_rows import add_rows, live_rows, tombstone_rows
 from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
 from pyspark_delta.log.listing import log_location
@@ -39,7 +41,7 @@ from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
 from pyspark_delta.logs import logger
-from pyspark_delta.parallel import prefetch
+from pyspark_delta.parallel import map_ordered, prefetch
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
@@ -78,10 +80,12 @@ def write_checkpoint(
     *,
     top_level: TopLevelFormat | None = None,
     now_ms: int | None = None,
+    files: Iterable[pa.RecordBatch] | None = None,
 ) -> WrittenCheckpoint:
     """Write the checkpoint of the version of `replay`, of the kind that the table requires.
 
     `top_level` is the format of the top level of a V2 checkpoint (C047); by default JSON, and Parquet if it is large.
+    `files` are all files of a first version, with the columns of `FILE_FIELDS`; then they are not read from the log.
     Memory does not grow with the number of files.
 
     Raises InvalidOperationError if the version is not published, UnsupportedFeatureError for a table with unknown
@@ -95,7 +99,7 @@ def write_checkpoint(
     now = int(time.time() * 1000) if now_ms is None else now_ms
     segment = replay.segment
     try:
-        return _Writing(replay, configuration, now).write(top_level)
+        return _Writing(replay, configuration, now, files).write(top_level)
     except CorruptLogError as error:
         # Another process may clean up the log at the same time.
         other = other_segment(replay.store, segment, error) if is_missing(error) else None
@@ -135,13 +139,20 @@ def check_published(segment: LogSegment) -> None:
 class _Writing:
     """One checkpoint while it is written."""
 
-    def __init__(self, replay: LogReplay, configuration: TableConfiguration, now_ms: int) -> None:
+    def __init__(
+        self,
+        replay: LogReplay,
+        configuration: TableConfiguration,
+        now_ms: int,
+        files: Iterable[pa.RecordBatch] | None = None,
+    ) -> None:
         self._replay = replay
+        self._known = files
         self._store = replay.store
         self._configuration = configuration
         self._now = now_ms
         self._start = time.perf_counter()
-        domains = replay.replayed_domains() if is_supported(configuration, Feature.CLUSTERING) else {}
+        domains = self._domains() if is_supported(configuration, Feature.CLUSTERING) else {}
         self._layout = CheckpointLayout.of(configuration, clustering_paths(domains))
         self._partition_names = tuple(f.name for f in physical_partition_schema(configuration))
         self._log = log_location(replay.segment.table_location)
@@ -160,11 +171,11 @@ class _Writing:
     def classic(self) -> WrittenCheckpoint:
         """Write one file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
         actions = self._small_actions()
-        sources = self._replay.sources()
+        sources = self._sources()
         schema = self._layout.schema()
         with self._file(join(self._log, str(ClassicCheckpointName(self._version))), schema) as file:
             file.write_mixed([action_to_json(a) for a in actions])
-            checkpoint = sources.checkpoint
+            checkpoint = None if sources is None else sources.checkpoint
             with self._live_ahead(sources, () if checkpoint is None else tuple(checkpoint.parts())) as live:
                 for rows in self._shown(live):
                     file.write("add", rows)
@@ -177,8 +188,8 @@ class _Writing:
     def v2(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
         """Write a top level with a unique name, and file actions in sidecars (C065-C072)."""
         actions = self._small_actions()
-        sources = self._replay.sources()
-        kept, renewed = reusable_sidecars(sources, self._layout, SIDECAR_ACTIONS)
+        sources = self._sources()
+        kept, renewed = ([], ()) if sources is None else reusable_sidecars(sources, self._layout, SIDECAR_ACTIONS)
         sidecars = [sidecar for sidecar, _ in kept]
         for _, totals in kept:
             self._totals = self._totals.combined(totals)
@@ -238,11 +249,25 @@ class _Writing:
         return [
             self._configuration.protocol,
             self._configuration.metadata,
-            *unexpired(self._replay.replayed_transactions(), self._configuration.properties, self._now).values(),
-            *self._replay.replayed_domains().values(),
+            *unexpired(self._transactions(), self._configuration.properties, self._now).values(),
+            *self._domains().values(),
         ]
 
-    def _live_ahead(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
+    def _transactions(self) -> dict[str, SetTransaction]:
+        replay = self._replay
+        return replay.replayed_transactions() if self._known is None else replay.transactions()
+
+    def _domains(self) -> dict[str, DomainMetadata]:
+        """Return the domains. With known files, the checksum may tell: the text of the commit is long."""
+        replay = self._replay
+        return replay.replayed_domains() if self._known is None else replay.domains()
+
+    def _sources(self) -> FileSources | None:
+        return self._replay.sources() if self._known is None else None
+
+    def _live_ahead(
+        self, sources: FileSources | None, parts: tuple[ParquetPart, ...]
+    ) -> closing[Generator[pa.StructArray]]:
         """Yield the live files, read ahead while others are written."""
         return closing(prefetch(self._live(sources, parts)))
 
@@ -252,14 +277,20 @@ class _Writing:
         step = progress.begin("Write checkpoint", None if known is None else known.num_files, "files")
         return step.shown(live, len)
 
-    def _live(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
-        for rows in live_rows(self._replay, sources, self._layout, self._partition_names, parts):
+    def _live(self, sources: FileSources | None, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
+        if sources is None:
+            found = map_ordered(lambda batch: add_rows(batch, self._layout), self._known or ())
+        else:
+            found = live_rows(self._replay, sources, self._layout, self._partition_names, parts)
+        for rows in found:
             vectors = rows.field(rows.type.get_field_index("deletionVector"))
             cardinalities = None if vectors.null_count == len(vectors) else vectors.flatten()[4]
             self._totals = self._totals.plus(rows.field(rows.type.get_field_index("size")), cardinalities)
             yield rows
 
     def _dead(self) -> Iterator[pa.StructArray]:
+        if self._known is not None:
+            return
         retention = DELETED_FILE_RETENTION.of(self._configuration.properties) // timedelta(milliseconds=1)
         yield from tombstone_rows(self._replay, self._partition_names, self._now - retention)
 

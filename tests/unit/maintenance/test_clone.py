@@ -33,6 +33,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.maintenance.clone.merging import plan_merging
 from pyspark_delta.maintenance.clone.target import CLONE_OF
 from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.storage.counting import CountingStore, Counts
 from pyspark_delta.table import Table
@@ -64,6 +65,15 @@ def stat(table: Table) -> dict[str, tuple[str | None, int | None, int | None]]:
     }
 
 
+def taken_checkpoint(target: Path) -> list[str]:
+    """The rows of the files of a checkpoint, which are deleted."""
+    log = target / "_delta_log"
+    rows = [repr(row) for path in log.rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    for path in [*log.rglob("*.checkpoint*"), *log.rglob("_sidecars/*"), *log.glob("_last_checkpoint")]:
+        path.unlink()
+    return sorted(rows)
+
+
 @pytest.mark.parametrize("kind", ["shallow", "deep", "deep of shallow", "merged"])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_clone_has_equal_rows_schema_and_protocol(tmp_path: Path, name: str, kind: str) -> None:
@@ -76,6 +86,11 @@ def test_a_clone_has_equal_rows_schema_and_protocol(tmp_path: Path, name: str, k
         source.clone(target, shallow=kind == "shallow", merge_files=kind == "merged")
     clone = Table.open(target)
     assert clone.version == 0
+    written = taken_checkpoint(target)
+    assert written
+    clone.checkpoint()  # from the text of the commit
+    assert written == taken_checkpoint(target)
+    clear_cache(str(target))
     assert content(clone) == content(source)
     assert clone.protocol == source.protocol
     assert clone.schema == source.schema

@@ -122,7 +122,7 @@ class ClonePlan:
             if self.merging is not None and never_lands(error, base):
                 self.merging.discard(merged)
             raise
-        write_first_checkpoint(state, done.adds.num_rows)
+        write_first_checkpoint(state, done.adds)
         return CloneResult(state.version, self.target.location, done.metrics)
 
     @property

@@ -143,7 +143,7 @@ class ConvertPlan:
         draft = _draft(self, self.configuration, user_metadata, engine_info)
         base = TableState(location=self.request.table_location, storage_options=dict(self.request.storage_options))
         state = commit_draft(draft, base)
-        write_first_checkpoint(state, self.files.num_rows)
+        write_first_checkpoint(state, self.files)
         return ConvertResult(state.version, draft.operation.metrics)
 
     def _repr_html_(self) -> str:
