@@ -130,6 +130,7 @@ _ALL = (
     Check("S02", "values of statistics", _E, "C407", "log", _STATISTICS, BOUNDS),
     Check("S03", "bounds of statistics", _E, "C408-C412", "footer", _STATISTICS, BOUNDS),
     Check("S04", "tight bounds", _W, "C413", "log", _STATISTICS, BOUNDS),
+    Check("S05", "statistics as text and as columns", _E, "C053", "log", _NEW_CHECKPOINT, CHECKPOINT),
     Check(
         "D01",
         "deletion vectors",
@@ -155,6 +156,7 @@ _ALL = (
     Check("T02", "enablement of in-commit timestamps", _E, "C358, C359", "log", _DECLARE),
     Check("T03", "provenance of commits", _I, "C194", "log", "Have the writer corrected."),
     Check("T04", "operations that did not end", _I, "C192", "log", "Run the operation again."),
+    Check("T05", "reach of time travel", _I, "C016", "list", "Copy versions that must stay, before a vacuum."),
     Check("A01", "commits of the catalog", _E, "C444-C473", "log", "Publish the commits of the catalog."),
 )
 

@@ -1,4 +1,4 @@
-"""Checks of checkpoints: their kinds, structure, and contents against the commits (K01 to K06, K11 to K13)."""
+"""Checks of checkpoints: their kinds, structure, and contents against the commits (K01 to K06, K11 to K13, S05)."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ from pyspark_delta.maintenance.checking.kept_statistics import MOST_COMPARED, ch
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
 from pyspark_delta.maintenance.checking.state import TableState, comparable, partition_names, tombstones
 from pyspark_delta.maintenance.checking.table_log import TableLog
+from pyspark_delta.maintenance.checking.typed_statistics import contradictory_statistics
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, CHECKPOINT_PROTECTION_VERSION, DELETED_FILE_RETENTION
@@ -227,6 +228,7 @@ def load_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -
             state.begin(files[np.unique(files["key"], return_index=True)[1]])
         for removes in _removes(contents.reader, log.location, findings):
             state.tombstones.add(tombstones(removes, np.unique(removes.files["key"], return_index=True)[1]))
+        _check_typed_statistics(checkpoint, contents.reader, state.configuration, findings)
     except (DeltaError, pa.ArrowException, ValueError) as error:
         _unreadable(checkpoint, error, findings)
         return None
@@ -243,8 +245,26 @@ def compare_checkpoint(log: TableLog, checkpoint: Checkpoint, state: TableState,
         comparison.compare_others()
         comparison.compare_files()
         comparison.compare_tombstones()
+        _check_typed_statistics(checkpoint, contents.reader, state.configuration, findings)
     except (DeltaError, pa.ArrowException, ValueError) as error:
         _unreadable(checkpoint, error, findings)
+
+
+def _check_typed_statistics(
+    checkpoint: Checkpoint, reader: CheckpointReader, configuration: TableConfiguration | None, findings: Findings
+) -> None:
+    """Check that the statistics of a checkpoint are the same in both forms (S05). Raises CorruptLogError."""
+    if not findings.wants("S05") or not _knows_types(configuration):
+        return
+    assert configuration is not None
+    found = contradictory_statistics(reader, configuration)
+    if found is not None:
+        findings.add(
+            "S05",
+            f"The statistic {found[1]} of '{found[0]}' differs between stats and stats_parsed of the checkpoint.",
+            version=checkpoint.version,
+            file=checkpoint.files[0].path,
+        )
 
 
 class _Comparison:

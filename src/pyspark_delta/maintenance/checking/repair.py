@@ -48,6 +48,7 @@ from pyspark_delta.storage.paths import file_name
 from pyspark_delta.transaction.version_checksum import write_counted_checksum
 
 WRONG_CHECKPOINTS = "wrong-checkpoints"
+_OF_WRONG_CHECKPOINTS = frozenset({"K01", "K02", "K03", "K06", "S05"})
 
 AUTOMATIC = (
     names.COMPACTION,
@@ -216,7 +217,9 @@ def plan_repair(
     for finding in result.findings:
         if finding.repair in _TITLES:
             found.setdefault(finding.repair, []).append(finding)
-    wrong = [finding for finding in found.get(names.CHECKPOINT, ()) if finding.id in ("K01", "K02", "K03", "K06")]
+    wrong = [
+        finding for finding in found.get(names.CHECKPOINT, ()) if finding.id in ("K01", "K02", "K03", "K06", "S05")
+    ]
     if wrong:
         found[WRONG_CHECKPOINTS] = wrong
     steps = tuple(
