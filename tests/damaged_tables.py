@@ -501,6 +501,13 @@ def a_sidecar_belongs_to_no_checkpoint(path: Path) -> None:
     os.utime(loose, (1, 1))
 
 
+@shows("K10", plain, "list")
+def a_writer_left_a_temporary_file(path: Path) -> None:
+    file = path / "_delta_log" / f".{3:020}.json.0a1b.tmp"
+    file.write_text("{}")
+    os.utime(file, (1, 1))
+
+
 # -------------------------------------------------------------------------------------------------------- declaration
 @shows("P01", plain)
 def the_protocol_lists_features_below_version_7(path: Path) -> None:

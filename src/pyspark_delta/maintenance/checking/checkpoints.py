@@ -37,6 +37,7 @@ from pyspark_delta.maintenance.checking.commit_contents import (
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.kept_statistics import MOST_COMPARED, changed_statistics
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
+from pyspark_delta.maintenance.checking.log_leftovers import incomplete_parts, unpublished_files
 from pyspark_delta.maintenance.checking.state import TableState, comparable, partition_names, tombstones
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.checking.typed_statistics import contradictory_statistics
@@ -61,17 +62,12 @@ _FAR = 10  # checkpoint intervals
 # --------------------------------------------------------------------------------------------------- kinds and names
 def check_kinds(log: TableLog, state: TableState, findings: Findings) -> None:
     """Check which kinds of checkpoints there are, against the protocol of the newest version (K05, K06, K11 to K13)."""
-    complete = {name for checkpoint in log.checkpoints for name in _names(checkpoint)}
-    for name, file in sorted(log.listing.checkpoint_files.items(), key=lambda item: item[1].path):
+    for name, file in incomplete_parts(log):
         if not file.size:
-            findings.add("K05", f"The checkpoint file '{file_name(file.path)}' is empty.", version=name.version)
-        elif isinstance(name, MultiPartCheckpointName) and name not in complete:
-            findings.add(
-                "K05",
-                f"Part {name.part} of {name.parts} of the checkpoint of version {name.version} lacks other parts.",
-                version=name.version,
-                file=file.path,
-            )
+            message = f"The checkpoint file '{file_name(file.path)}' is empty."
+        else:
+            message = f"A part of a checkpoint, '{file_name(file.path)}', lacks the other parts."
+        findings.add("K05", message, version=name.version, file=file.path)
     configuration = state.configuration
     if configuration is None:
         return
@@ -80,24 +76,13 @@ def check_kinds(log: TableLog, state: TableState, findings: Findings) -> None:
         _check_distance(log, configuration, findings)
     except DeltaError:
         return  # an illegal property is a finding of its own
-    if log.tail is not None:
-        for checkpoint in log.checkpoints:
-            if checkpoint.version > (log.published if log.published is not None else -1):
-                findings.add(
-                    "K13",
-                    f"Version {checkpoint.version} has a checkpoint, and its commit is not published.",
-                    version=checkpoint.version,
-                    file=checkpoint.files[0].path,
-                )
-
-
-def _names(checkpoint: Checkpoint) -> Iterator[object]:
-    name = checkpoint.name
-    if not isinstance(name, MultiPartCheckpointName):
-        yield name
-        return
-    for part in range(1, len(checkpoint.files) + 1):
-        yield MultiPartCheckpointName(name.version, part, name.parts)
+    for version, file in unpublished_files(log):
+        findings.add(
+            "K13",
+            f"The commit of version {version} is not published, and '{file_name(file.path)}' holds it.",
+            version=version,
+            file=file.path,
+        )
 
 
 def _check_protocol(log: TableLog, configuration: TableConfiguration, findings: Findings) -> None:

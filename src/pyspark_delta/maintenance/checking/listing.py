@@ -25,6 +25,7 @@ from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import Array, hashes
+from pyspark_delta.maintenance.checking.log_leftovers import DAY, temporary_files
 from pyspark_delta.maintenance.checking.removed_files import check_removed, sliced
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.vacuum import VacuumRequest, plan_vacuum
@@ -37,7 +38,6 @@ from pyspark_delta.storage.paths import LOCAL_SCHEME, file_name, join, split
 from pyspark_delta.storage.percent import resolve_column
 
 _AT_ONCE = 32
-_DAY = 86_400_000  # ms
 
 
 def check_listing(snapshot: Snapshot, log: TableLog, now: int, findings: Findings) -> None:
@@ -226,10 +226,17 @@ def _check_sidecars(log: TableLog, now: int, findings: Findings) -> None:
     directory = join(log_location(log.location), SIDECAR_DIRECTORY)
     loose = size = 0
     for file in log.store.list_from(join(directory, "")) if complete else ():
-        if file_name(file.path) not in named and file.modification_time < now - _DAY:
+        if file_name(file.path) not in named and file.modification_time < now - DAY:
             loose, size = loose + 1, size + file.size
     if loose:
         findings.add("K10", f"No checkpoint names {counted(loose, 'sidecar')} of {size:,} bytes, older than a day.")
+    temporary = [file.size for file in temporary_files(log, now)]
+    if temporary:
+        findings.add(
+            "K10",
+            f"Writers that ended left {counted(len(temporary), 'temporary file')} of {sum(temporary):,} bytes in the "
+            "log, older than a day.",
+        )
 
 
 def _check_sidecar(log: TableLog, path: str, size: int, version: int, findings: Findings) -> None:

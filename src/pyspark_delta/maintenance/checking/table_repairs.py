@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.ddl.change import TableChange, commit_change
+from pyspark_delta.ddl.row_ids import number_files
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features import Feature, supported_features, unsupported_in_use
 from pyspark_delta.features.support import check_removable, check_writable
 from pyspark_delta.log.reconciliation import file_keys
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.maintenance.checking.declaration import ROW_TRACKING, column_exists
+from pyspark_delta.maintenance.checking.declaration import OF_SCHEMA, ROW_TRACKING, column_exists
 from pyspark_delta.maintenance.checking.live_files import hashes
 from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.maintenance.recommitting import commit_again
@@ -121,6 +122,34 @@ def keep_existing_clustering(snapshot: Snapshot, engine_info: str) -> bool:
     draft = CommitDraft(
         operation=Operation("REPAIR", {"repair": "clustering-columns"}),
         domains=(columns,),
+        data_change=False,
+        engine_info=engine_info,
+    )
+    commit_draft(draft, state_of(snapshot))
+    return True
+
+
+def assign_row_ids(snapshot: Snapshot, engine_info: str) -> bool:
+    """Assign row ids to the files that have none, as a backfill does; other ids stay (C325)."""
+    check_writable(snapshot.configuration, snapshot.location)
+    return number_files(snapshot, engine_info=engine_info).version > snapshot.version
+
+
+def add_required_features(snapshot: Snapshot, engine_info: str) -> bool:
+    """Add the features that types of the schema and domains need, and those that supported ones require (C227).
+
+    Readers and writers without these features fail on such a table anyway.
+    """
+    protocol = snapshot.configuration.protocol
+    used = [f.name for f in unsupported_in_use(snapshot.configuration) if f.declaration_check == OF_SCHEMA]
+    if snapshot.domains():
+        used.append(Feature.DOMAIN_METADATA)
+    needed = with_features(protocol, (*supported_features(snapshot.configuration), *used))
+    if needed == protocol:
+        return False
+    draft = CommitDraft(
+        operation=Operation("REPAIR", {"repair": "required-features"}),
+        protocol=needed,
         data_change=False,
         engine_info=engine_info,
     )
