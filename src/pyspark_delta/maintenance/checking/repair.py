@@ -43,7 +43,14 @@ from pyspark_delta.maintenance.checking.file_repairs import (
 )
 from pyspark_delta.maintenance.checking.findings import CheckResult, Finding
 from pyspark_delta.maintenance.checking.log_leftovers import DAY, FOUND, delete_found
-from pyspark_delta.maintenance.checking.repair_catalogue import AUTOMATIC, NAMED, OF_LOG, TITLES, WRONG_CHECKPOINTS
+from pyspark_delta.maintenance.checking.repair_catalogue import (
+    AUTOMATIC,
+    NAMED,
+    OF_LOG,
+    OF_WRONG_CHECKPOINTS,
+    TITLES,
+    WRONG_CHECKPOINTS,
+)
 from pyspark_delta.maintenance.checking.run import CheckRequest, check_table
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.checking.table_repairs import (
@@ -65,8 +72,6 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage.paths import file_name
 from pyspark_delta.transaction.version_checksum import write_counted_checksum
-
-_OF_WRONG_CHECKPOINTS = frozenset({"K01", "K02", "K03", "K06", "S05"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +220,7 @@ def plan_repair(
     for finding in result.findings:
         if finding.repair in TITLES:
             found.setdefault(finding.repair, []).append(finding)
-    wrong = [
-        finding for finding in found.get(names.CHECKPOINT, ()) if finding.id in ("K01", "K02", "K03", "K06", "S05")
-    ]
+    wrong = [finding for finding in found.get(names.CHECKPOINT, ()) if finding.id in OF_WRONG_CHECKPOINTS]
     if wrong:
         found[WRONG_CHECKPOINTS] = wrong
     forbidden = _forbidden(catalog_table)

@@ -8,6 +8,9 @@ from pyspark_delta.maintenance.checking import catalogue as names
 
 WRONG_CHECKPOINTS = "wrong-checkpoints"
 
+OF_WRONG_CHECKPOINTS = ("K01", "K02", "K03", "K06", "S05")
+"""Findings of checkpoints that may be deleted once a new one is written."""
+
 AUTOMATIC = (
     names.COMPACTION,
     names.CHECKSUM,
