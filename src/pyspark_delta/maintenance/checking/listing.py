@@ -27,6 +27,7 @@ from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import Array, hashes
 from pyspark_delta.maintenance.checking.log_leftovers import DAY, temporary_files
 from pyspark_delta.maintenance.checking.removed_files import check_removed, sliced
+from pyspark_delta.maintenance.checking.source_copies import SourceCopies
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.vacuum import VacuumRequest, plan_vacuum
 from pyspark_delta.maintenance.vacuum.removes import named_paths
@@ -148,11 +149,18 @@ def _check_live(snapshot: Snapshot, tree: _Tree, findings: Findings) -> None:
 
 def _report_sizes(snapshot: Snapshot, batch: pa.RecordBatch, sizes: Array, findings: Findings) -> None:
     paths, expected = batch.column("path"), np.asarray(pc.fill_null(batch.column("size"), -3))
+    copies = SourceCopies(snapshot)
+
+    def lost(path: str, size: int) -> str:
+        place = copies.place(path, size)
+        known = "" if place is None else f" '{place}', in the source of this clone, has its name and size."
+        return f"The live file '{path}' does not exist.{known}"
+
     missing, other = np.flatnonzero(sizes == -1), np.flatnonzero((sizes >= 0) & (sizes != expected))
     findings.add_rows(
         "F01",
         len(missing),
-        ((path, f"The live file '{path}' does not exist.") for path in (paths[int(at)].as_py() for at in missing)),
+        ((path, lost(path, int(expected[at]))) for at, path in ((at, paths[int(at)].as_py()) for at in missing)),
         version=snapshot.version,
     )
     findings.add_rows(

@@ -76,7 +76,7 @@ TITLES: Mapping[str, str] = {
     names.PARTS: "delete parts of checkpoints that lack other parts, and empty ones, older than a day",
     names.UNPUBLISHED: "delete checkpoints and log compactions of versions that are not published",
     names.UNKNOWN_FILES: "delete files in the log with unknown names, older than a day",
-    names.MISSING_FILES: "remove files that do not exist from the table",
+    names.MISSING_FILES: "remove files that do not exist from the table, or copy them from the source of a deep clone",
     names.CORRUPT_FILES: "remove files that cannot be read from the table",
     names.DUPLICATES: "remove one of two references to the same file",
     names.SIZES: "write the sizes of files whose footers agree with the log",

@@ -21,6 +21,7 @@ from pyspark_delta.log.reconciliation import file_keys
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.checking.declaration import OF_SCHEMA, ROW_TRACKING, column_exists
 from pyspark_delta.maintenance.checking.live_files import hashes
+from pyspark_delta.maintenance.checking.source_copies import restore_from_source
 from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.maintenance.recommitting import commit_again
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
@@ -200,12 +201,16 @@ def widen_statistics(snapshot: Snapshot, engine_info: str) -> bool:
 
 
 def remove_missing(snapshot: Snapshot, engine_info: str) -> bool:
-    """Remove files that do not exist from the table, as FSCK does. Their rows are lost already."""
+    """Remove files that do not exist from the table, as FSCK does. Their rows are lost already.
+
+    Files that the source of a deep clone still has are copied back instead.
+    """
     check_writable(snapshot.configuration, snapshot.location)
     check_removable(snapshot.configuration, "FSCK")
     lost = missing_files(snapshot, snapshot.files(_REMOVED))
+    lost, restored = restore_from_source(snapshot, lost)
     if not lost.num_rows:
-        return False
+        return restored
     return _remove(snapshot, lost, "FSCK", engine_info)
 
 

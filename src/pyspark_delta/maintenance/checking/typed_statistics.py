@@ -33,13 +33,13 @@ def contradictory_statistics(reader: CheckpointReader, configuration: TableConfi
         for batch in scan_stats([part], leaves, (PATH, STATS), (_NUM_RECORDS,)):
             texts = parse_stats(batch.column(STATS.name), leaves)
             for number, leaf in enumerate(leaves):
-                rows = np.flatnonzero(_differ(batch.column(2 + number), select(texts, leaf.path)))
+                rows = np.flatnonzero(differing_rows(batch.column(2 + number), select(texts, leaf.path)))
                 if len(rows):
                     return batch.column(PATH.name)[int(rows[0])].as_py(), ".".join(leaf.path)
     return None
 
 
-def _differ(stored: pa.Array, parsed: pa.Array) -> Array:
+def differing_rows(stored: pa.Array, parsed: pa.Array) -> Array:
     """Return a mask of the rows in which both have a value, and not the same one."""
     differs = pc.not_equal(stored, parsed)
     if pa.types.is_floating(stored.type):

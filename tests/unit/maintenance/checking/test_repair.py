@@ -302,6 +302,26 @@ def test_missing_files_are_removed_if_asked_for(tmp_path: Path) -> None:
     assert check_table(str(path)).errors == ()
 
 
+@pytest.mark.parametrize("agrees", [True, False])
+def test_missing_files_of_a_clone_are_copied_from_its_source(tmp_path: Path, agrees: bool) -> None:
+    """A file that differs from what the log says is no copy, so the missing one is removed."""
+    source, path = tmp_path / "source", tmp_path / "t"
+    made.plain(source)
+    Table.open(source).clone(str(path), shallow=False)
+    expected = rows(path)
+    name = made.data_file(source, 2).name
+    if not agrees:
+        made.edit(path, 0, "add", lambda add: add.update(stats=add["stats"].replace('"id":19', '"id":18')))
+        for file in (path / "_delta_log").glob("*.checkpoint*"):
+            file.unlink()
+    (path / name).unlink()
+    plan = planned(path, "missing-files")
+    assert f"'{source / name}', in the source of this clone" in plan.check.findings[0].message
+    result = plan.execute()
+    assert ("missing-files" in result.repairs, result.version) == (True, 0 if agrees else 1)
+    assert rows(path)["id"].to_pylist() == [i for i in expected["id"].to_pylist() if agrees or not 10 <= i < 20]
+
+
 def test_files_that_cannot_be_read_are_removed_if_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made.plain(path)
