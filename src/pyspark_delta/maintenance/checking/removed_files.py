@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 import numpy as np
@@ -26,6 +26,7 @@ Sizes = Callable[[pa.Array], Array]
 """The sizes of files at some locations, -1 for those that do not exist."""
 
 _BATCH = 10_000
+_TOGETHER = 200  # commits that are parsed together
 
 
 def check_removed(snapshot: Snapshot, log: TableLog, sizes: Sizes, now: int, findings: Findings) -> None:
@@ -70,16 +71,28 @@ def _oldest_complete(snapshot: Snapshot, log: TableLog, sizes: Sizes, first: int
 
     A file that version n removes is needed by n-1. The newest commits are read first, up to a file that is gone.
     """
-    for version in sorted((v for v in log.listing.commits if v > first), reverse=True):
-        try:
-            paths = list(named_paths(snapshot, [CommitFile(version, log.listing.commits[version])], "remove"))
-        except DeltaError:
-            continue  # a finding of the commit
-        for batch in paths:
+    versions = sorted((v for v in log.listing.commits if v > first), reverse=True)
+    for start in range(0, len(versions), _TOGETHER):
+        block = versions[start : start + _TOGETHER]
+        if _lost(snapshot, log, sizes, block) is not None:
+            for version in block:
+                path = _lost(snapshot, log, sizes, [version])
+                if path:  # a commit that cannot be read is a finding of its own
+                    return version, path
+    return first, ""
+
+
+def _lost(snapshot: Snapshot, log: TableLog, sizes: Sizes, versions: Sequence[int]) -> str | None:
+    """Return a file that commits remove and that is gone; None without one, and "" if a commit cannot be read."""
+    commits = [CommitFile(version, log.listing.commits[version]) for version in versions]
+    try:
+        for batch in named_paths(snapshot, commits, "remove"):
             gone = np.flatnonzero(sizes(pc.binary_join_element_wise(join(snapshot.location, ""), batch, "")) == -1)
             if len(gone):
-                return version, str(batch[int(gone[0])].as_py())
-    return first, ""
+                return str(batch[int(gone[0])].as_py())
+    except DeltaError:
+        return ""
+    return None
 
 
 def sliced(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
