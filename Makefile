@@ -52,6 +52,9 @@ types: $(VENV)/.tests  ## check the type annotations
 conformance: $(VENV)/.tests  ## write docs/conformance.md
 	$(BIN)/python scripts/conformance.py
 
+findings: $(VENV)/.tests  ## write docs/findings.md
+	$(BIN)/python scripts/findings.py
+
 interoperability: $(VENV)/.tests  ## write docs/interoperability.md
 	$(BIN)/python scripts/interoperability.py
 

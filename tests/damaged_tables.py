@@ -81,6 +81,15 @@ def checkpointed(path: Path) -> None:
     table.append({"id": [101], "p": ["y"]})
 
 
+def typed(path: Path) -> None:
+    """A checkpoint that has statistics as text and as columns."""
+    both = {"delta.checkpoint.writeStatsAsStruct": "true"}
+    table = Table.create(path, "id BIGINT, x DOUBLE, t TIMESTAMP", properties=both)
+    for number in range(3):
+        table.append({"id": [number], "x": [0.1], "t": [datetime(2024, 1, 1, 1, 1, 1, 123456, tzinfo=UTC)]})
+    table.refresh().checkpoint()
+
+
 def v2(path: Path) -> None:
     table = Table.create(path, "id BIGINT", properties={"delta.checkpointPolicy": "v2"})
     for number in range(3):
@@ -138,6 +147,7 @@ CLEAN = (
     partitioned,
     with_vectors,
     checkpointed,
+    typed,
     v2,
     compacted,
     mapped,
@@ -491,6 +501,13 @@ def a_sidecar_belongs_to_no_checkpoint(path: Path) -> None:
     os.utime(loose, (1, 1))
 
 
+@shows("K10", plain, "list")
+def a_writer_left_a_temporary_file(path: Path) -> None:
+    file = path / "_delta_log" / f".{3:020}.json.0a1b.tmp"
+    file.write_text("{}")
+    os.utime(file, (1, 1))
+
+
 # -------------------------------------------------------------------------------------------------------- declaration
 @shows("P01", plain)
 def the_protocol_lists_features_below_version_7(path: Path) -> None:
@@ -777,6 +794,15 @@ def bounds_stay_tight(path: Path) -> None:
     edit(path, 2, "add", lambda add: add.update(stats=kept))
 
 
+@shows("S05", typed)
+def a_maximum_differs_between_text_and_columns(path: Path) -> None:
+    def change(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        _adds(rows)[-1]["add"]["stats_parsed"]["maxValues"]["id"] += 1
+        return rows
+
+    checkpoint(path, 3, change)
+
+
 @shows("D01", with_vectors, "list")
 def a_vector_file_is_missing(path: Path) -> None:
     for file in path.glob("deletion_vector_*.bin"):
@@ -912,3 +938,10 @@ def the_enablement_names_another_version(path: Path) -> None:
 @shows("T04", plain)
 def a_vacuum_did_not_end(path: Path) -> None:
     edit(path, 3, "commitInfo", lambda info: info.update(operation="VACUUM START"))
+
+
+@shows("T05", with_vectors, "list")
+def a_vector_of_an_earlier_version_is_gone(path: Path) -> None:
+    (before,) = path.glob("deletion_vector_*.bin")
+    Table.open(path).delete("id = 0")
+    before.unlink()

@@ -87,8 +87,8 @@ def repair(
 ) -> None:
     """Repair what a check finds.
 
-    Repairs that lose something are made only if --allow names them: features, wrong-checkpoints, missing-files,
-    corrupt-files, duplicate-files, file-sizes, drop-vector.
+    Repairs that lose something are made only if --allow names them: features, wrong-checkpoints, checkpoint-parts,
+    unpublished-checkpoints, unknown-files, missing-files, corrupt-files, duplicate-files, file-sizes, drop-vector.
     """
     from pyspark_delta.maintenance.checking import CheckRequest
     from pyspark_delta.maintenance.checking.repair import plan_repair

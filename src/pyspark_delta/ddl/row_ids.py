@@ -64,13 +64,20 @@ def enable_row_ids(
     if support is not None:
         commit_change(support, snapshot, engine_info=engine_info, policy=policy)
         snapshot = snapshot.update()
-    snapshot = _number_files(snapshot, files_per_commit, engine_info, policy)
+    snapshot = number_files(snapshot, files_per_commit, engine_info=engine_info, policy=policy)
     # A writer that adds files after this snapshot numbers them, or changes the protocol and conflicts.
     return commit_change(make(snapshot), snapshot, engine_info=engine_info, policy=policy, complying=(_FEATURE,))
 
 
-def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: AttemptPolicy) -> Snapshot:
-    """Return a snapshot in which every file has row ids."""
+def number_files(
+    snapshot: Snapshot, size: int = FILES_PER_COMMIT, *, engine_info: str = "", policy: AttemptPolicy | None = None
+) -> Snapshot:
+    """Assign row ids to the files that have none, `size` in a commit; return a snapshot in which every file has them.
+
+    The table supports row tracking. Raises InvalidOperationError if another writer suspends or drops it,
+    CommitConflictError, and DataFileError for a file that cannot be opened.
+    """
+    policy = policy or AttemptPolicy()
     number = conflicts = 0
     while True:
         _check_numbering(snapshot)
@@ -102,7 +109,7 @@ def _check_numbering(snapshot: Snapshot) -> None:
         raise InvalidOperationError(
             f"Version {snapshot.version} of '{snapshot.location}' no longer assigns row ids to files: the feature "
             f"{_FEATURE} was dropped, or {ROW_TRACKING_SUSPENDED.name} was set, while its files were being numbered. "
-            "Row tracking was not enabled."
+            "Not all files have row ids."
         )
 
 

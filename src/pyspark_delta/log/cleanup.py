@@ -101,7 +101,7 @@ def clean_log(
         files += _delete(store, _staged(store, table_location, cutoff.version))
     sidecars = 0
     if files or is_supported(configuration, Feature.V2_CHECKPOINT):
-        sidecars = _delete(store, _orphaned_sidecars(store, table_location, _midnight(now) - _DAY))
+        sidecars = _delete(store, orphaned_sidecars(store, table_location, _midnight(now) - _DAY))
     _log.debug("Deleted %d files of the log of %s, and %d sidecars", files, table_location, sidecars)
     return CleanedLog(cutoff.version, files, sidecars)
 
@@ -165,7 +165,7 @@ def _staged(store: ObjectStore, table_location: str, last_version: int) -> Itera
             yield file
 
 
-def _orphaned_sidecars(store: ObjectStore, table_location: str, younger: int) -> Iterator[FileStatus]:
+def orphaned_sidecars(store: ObjectStore, table_location: str, younger: int) -> Iterator[FileStatus]:
     """Yield the sidecars without a checkpoint (C368) that are older than a time.
 
     Newer ones may belong to a checkpoint that is being written (C369). Raises CorruptLogError if some checkpoint cannot

@@ -82,9 +82,11 @@ class CheckedTable(ABC):
     ) -> RepairResult | RepairPlan:
         """Check the table, and repair what can be repaired without loss; with `plan=True`, return what would be done.
 
-        Repairs that remove something, change the protocol or trust a file must be named in `allow`: `features`,
-        `wrong-checkpoints`, `missing-files`, `corrupt-files`, `duplicate-files`, `file-sizes`, `drop-vector`. Raises
-        InvalidOptionError, CommitConflictError, and the errors of `check`.
+        Repairs that remove something, give effect to a feature or trust a file must be named in `allow`: `features`,
+        `wrong-checkpoints`, `checkpoint-parts`, `unpublished-checkpoints`, `unknown-files`, `missing-files`,
+        `corrupt-files`, `duplicate-files`, `file-sizes`, `drop-vector`. Raises InvalidOptionError,
+        UnsupportedFeatureError for a table with unknown features, MaintenanceNotAllowedError if the catalog does not
+        allow a repair, CommitConflictError, and the errors of `check`.
         """
         snapshot = self.snapshot
         made = plan_repair(

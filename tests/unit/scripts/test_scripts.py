@@ -32,6 +32,7 @@ def script(name: str) -> ModuleType:
 check_environment = script("check_environment")
 check_skips = script("check_skips")
 conformance = script("conformance")
+findings = script("findings")
 interoperability = script("interoperability")
 run_tests = script("run_tests")
 
@@ -270,6 +271,12 @@ def is_running(process: int) -> bool:
         return not ended
     finally:
         os.close(descriptor)
+
+
+# ----------------------------------------------------------------------------------------------------- findings
+def test_the_page_of_findings_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["findings.py", "--check"])
+    assert findings.main() == 0
 
 
 # ---------------------------------------------------------------------------------------------- interoperability

@@ -40,9 +40,12 @@ _STATISTICS = "Recompute the statistics of the file, or rewrite it."
 
 CHECKPOINT, HINT, COMPACTION, CHECKSUM = "checkpoint", "hint", "compaction", "checksum"
 MISSING_FILES, CORRUPT_FILES, DUPLICATES = "missing-files", "corrupt-files", "duplicate-files"
-FEATURES, MAX_COLUMN_ID, IDENTITY, ROW_ID_MARK = "features", "max-column-id", "identity", "row-id-mark"
+FEATURES, REQUIRED_FEATURES, MAX_COLUMN_ID = "features", "required-features", "max-column-id"
+IDENTITY, ROW_ID_MARK, ROW_IDS = "identity", "row-id-mark", "row-ids"
 CLUSTERING, BOUNDS, CUBES = "clustering-columns", "statistics", "cube-tags"
 CARDINALITY, SIZES, VECTORS = "vector-cardinality", "file-sizes", "drop-vector"
+PARTS, UNPUBLISHED = "checkpoint-parts", "unpublished-checkpoints"
+LEFTOVERS, UNKNOWN_FILES = "log-leftovers", "unknown-files"
 
 _ALL = (
     # ------------------------------------------------------------------------------------------------- log files
@@ -53,7 +56,15 @@ _ALL = (
     Check("L05", "one path added twice", _E, "C279", "log", _REWRITE),
     Check("L06", "two vectors of a live file", _E, "C279", "log", "Remove one of the two.", DUPLICATES),
     Check("L07", "actions of checkpoints in commits", _W, "C073", "log", "Readers ignore them; nothing is lost."),
-    Check("L08", "unknown names in the log", _I, "C010, C030", "log", "Delete the file if no program uses it."),
+    Check(
+        "L08",
+        "unknown names in the log",
+        _I,
+        "C010, C030",
+        "log",
+        "Delete the file if no program uses it.",
+        UNKNOWN_FILES,
+    ),
     Check(
         "L09",
         "times of commit files",
@@ -77,19 +88,19 @@ _ALL = (
     Check("K02", "files in checkpoints", _E, "C053, C061", "log", _NEW_CHECKPOINT, CHECKPOINT),
     Check("K03", "structure of checkpoints", _E, "C066, C068", "log", _NEW_CHECKPOINT, CHECKPOINT),
     Check("K04", "sidecars", _E, "C070-C072", "list", _NEW_CHECKPOINT, CHECKPOINT),
-    Check("K05", "parts of checkpoints", _W, "C030, C032", "log", "Delete the parts."),
+    Check("K05", "parts of checkpoints", _W, "C030, C032", "log", "Delete the parts.", PARTS),
     Check("K06", "kind of checkpoints", _W, "C034, C038", "log", _NEW_CHECKPOINT, CHECKPOINT),
     Check("K07", "hint of the last checkpoint", _W, "C080-C095", "log", "Write the hint again.", HINT),
     Check("K08", "log compactions", _E, "C099-C102", "log", "Delete the compaction.", COMPACTION),
     Check("K09", "version checksums", _W, "C105-C126", "log", "Write the checksum again.", CHECKSUM),
-    Check("K10", "sidecars and temporary files that nothing names", _I, "C369", "list", "Clean up the log."),
+    Check("K10", "sidecars and temporary files that nothing names", _I, "C369", "list", "Delete them.", LEFTOVERS),
     Check("K11", "protected checkpoints", _E, "C229", "log", _RESTORE_FILE),
     Check("K12", "distance of checkpoints", _I, "C026", "log", _NEW_CHECKPOINT, CHECKPOINT),
-    Check("K13", "checkpoints of unpublished versions", _W, "C476", "log", "Publish the commits."),
+    Check("K13", "checkpoints of unpublished versions", _W, "C476", "log", "Publish the commits.", UNPUBLISHED),
     # ------------------------------------------------------------------------------------------------ declaration
     Check("P01", "protocol", _E, "C002, C222, C226, C230", "log", "Have a writer commit a consistent protocol."),
     Check("P02", "features in use", _E, "C227, C235", "log", "Add the feature to the protocol.", FEATURES),
-    Check("P03", "required features", _E, "C231", "log", "Add the feature to the protocol.", FEATURES),
+    Check("P03", "required features", _E, "C231", "log", "Add the feature to the protocol.", REQUIRED_FEATURES),
     Check("P04", "table properties", _W, "C231, C295", "log", "Set the property to a legal value, or unset it."),
     Check("P05", "schema", _E, "C134, C426-C433", "log", _DECLARE),
     Check("P06", "column mapping", _E, "C236-C245", "log", _DECLARE, MAX_COLUMN_ID),
@@ -130,6 +141,7 @@ _ALL = (
     Check("S02", "values of statistics", _E, "C407", "log", _STATISTICS, BOUNDS),
     Check("S03", "bounds of statistics", _E, "C408-C412", "footer", _STATISTICS, BOUNDS),
     Check("S04", "tight bounds", _W, "C413", "log", _STATISTICS, BOUNDS),
+    Check("S05", "statistics as text and as columns", _E, "C053", "log", _NEW_CHECKPOINT, CHECKPOINT),
     Check(
         "D01",
         "deletion vectors",
@@ -144,7 +156,7 @@ _ALL = (
     Check("D03", "deletion vectors without their feature", _E, "C251", "log", "Add the feature.", FEATURES),
     Check("D04", "places of deletion vectors", _I, "C008", "log", "Run a purge, which leaves no deletion vectors."),
     Check("D05", "files without rows", _I, "C255", "log", "Compact the files."),
-    Check("R01", "row ids of files", _E, "C325", "log", "Disable and enable delta.enableRowTracking."),
+    Check("R01", "row ids of files", _E, "C325", "log", "Number the files.", ROW_IDS),
     Check("R02", "row ids that occur twice", _E, "C330, C334", "log", "Have the writer corrected.", ROW_ID_MARK),
     Check("R03", "row commit versions", _W, "C335", "log", _REWRITE),
     Check("R04", "stored row ids", _E, "C338", "data", _REWRITE),
@@ -155,6 +167,7 @@ _ALL = (
     Check("T02", "enablement of in-commit timestamps", _E, "C358, C359", "log", _DECLARE),
     Check("T03", "provenance of commits", _I, "C194", "log", "Have the writer corrected."),
     Check("T04", "operations that did not end", _I, "C192", "log", "Run the operation again."),
+    Check("T05", "reach of time travel", _I, "C016", "list", "Copy versions that must stay, before a vacuum."),
     Check("A01", "commits of the catalog", _E, "C444-C473", "log", "Publish the commits of the catalog."),
 )
 

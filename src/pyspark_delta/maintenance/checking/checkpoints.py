@@ -1,4 +1,4 @@
-"""Checks of checkpoints: their kinds, structure, and contents against the commits (K01 to K06, K11 to K13)."""
+"""Checks of checkpoints: their kinds, structure, and contents against the commits (K01 to K06, K11 to K13, S05)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ from pyspark_delta.maintenance.checking.commit_contents import (
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.kept_statistics import MOST_COMPARED, changed_statistics
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
+from pyspark_delta.maintenance.checking.log_leftovers import incomplete_parts, unpublished_files
 from pyspark_delta.maintenance.checking.state import TableState, comparable, partition_names, tombstones
 from pyspark_delta.maintenance.checking.table_log import TableLog
+from pyspark_delta.maintenance.checking.typed_statistics import contradictory_statistics
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, CHECKPOINT_PROTECTION_VERSION, DELETED_FILE_RETENTION
@@ -60,17 +62,12 @@ _FAR = 10  # checkpoint intervals
 # --------------------------------------------------------------------------------------------------- kinds and names
 def check_kinds(log: TableLog, state: TableState, findings: Findings) -> None:
     """Check which kinds of checkpoints there are, against the protocol of the newest version (K05, K06, K11 to K13)."""
-    complete = {name for checkpoint in log.checkpoints for name in _names(checkpoint)}
-    for name, file in sorted(log.listing.checkpoint_files.items(), key=lambda item: item[1].path):
+    for name, file in incomplete_parts(log):
         if not file.size:
-            findings.add("K05", f"The checkpoint file '{file_name(file.path)}' is empty.", version=name.version)
-        elif isinstance(name, MultiPartCheckpointName) and name not in complete:
-            findings.add(
-                "K05",
-                f"Part {name.part} of {name.parts} of the checkpoint of version {name.version} lacks other parts.",
-                version=name.version,
-                file=file.path,
-            )
+            message = f"The checkpoint file '{file_name(file.path)}' is empty."
+        else:
+            message = f"A part of a checkpoint, '{file_name(file.path)}', lacks the other parts."
+        findings.add("K05", message, version=name.version, file=file.path)
     configuration = state.configuration
     if configuration is None:
         return
@@ -79,24 +76,13 @@ def check_kinds(log: TableLog, state: TableState, findings: Findings) -> None:
         _check_distance(log, configuration, findings)
     except DeltaError:
         return  # an illegal property is a finding of its own
-    if log.tail is not None:
-        for checkpoint in log.checkpoints:
-            if checkpoint.version > (log.published if log.published is not None else -1):
-                findings.add(
-                    "K13",
-                    f"Version {checkpoint.version} has a checkpoint, and its commit is not published.",
-                    version=checkpoint.version,
-                    file=checkpoint.files[0].path,
-                )
-
-
-def _names(checkpoint: Checkpoint) -> Iterator[object]:
-    name = checkpoint.name
-    if not isinstance(name, MultiPartCheckpointName):
-        yield name
-        return
-    for part in range(1, len(checkpoint.files) + 1):
-        yield MultiPartCheckpointName(name.version, part, name.parts)
+    for version, file in unpublished_files(log):
+        findings.add(
+            "K13",
+            f"The commit of version {version} is not published, and '{file_name(file.path)}' holds it.",
+            version=version,
+            file=file.path,
+        )
 
 
 def _check_protocol(log: TableLog, configuration: TableConfiguration, findings: Findings) -> None:
@@ -227,6 +213,7 @@ def load_checkpoint(log: TableLog, checkpoint: Checkpoint, findings: Findings) -
             state.begin(files[np.unique(files["key"], return_index=True)[1]])
         for removes in _removes(contents.reader, log.location, findings):
             state.tombstones.add(tombstones(removes, np.unique(removes.files["key"], return_index=True)[1]))
+        _check_typed_statistics(checkpoint, contents.reader, state.configuration, findings)
     except (DeltaError, pa.ArrowException, ValueError) as error:
         _unreadable(checkpoint, error, findings)
         return None
@@ -243,8 +230,26 @@ def compare_checkpoint(log: TableLog, checkpoint: Checkpoint, state: TableState,
         comparison.compare_others()
         comparison.compare_files()
         comparison.compare_tombstones()
+        _check_typed_statistics(checkpoint, contents.reader, state.configuration, findings)
     except (DeltaError, pa.ArrowException, ValueError) as error:
         _unreadable(checkpoint, error, findings)
+
+
+def _check_typed_statistics(
+    checkpoint: Checkpoint, reader: CheckpointReader, configuration: TableConfiguration | None, findings: Findings
+) -> None:
+    """Check that the statistics of a checkpoint are the same in both forms (S05). Raises CorruptLogError."""
+    if not findings.wants("S05") or not _knows_types(configuration):
+        return
+    assert configuration is not None
+    found = contradictory_statistics(reader, configuration)
+    if found is not None:
+        findings.add(
+            "S05",
+            f"The statistic {found[1]} of '{found[0]}' differs between stats and stats_parsed of the checkpoint.",
+            version=checkpoint.version,
+            file=checkpoint.files[0].path,
+        )
 
 
 class _Comparison:

@@ -20,7 +20,7 @@ from pyspark_delta.features import (
     supported_features,
     unsupported_in_use,
 )
-from pyspark_delta.maintenance.checking.catalogue import Severity
+from pyspark_delta.maintenance.checking.catalogue import REQUIRED_FEATURES, Severity
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.state import TableState
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
@@ -42,7 +42,7 @@ from pyspark_delta.schema.widening import TYPE_CHANGES, check_type_changes
 
 _READER_LIST, _WRITER_LIST = 3, 7
 _MOST_CLUSTERED = 4
-_OF_SCHEMA = "P05"
+OF_SCHEMA = "P05"
 ROW_TRACKING = "delta.rowTracking"
 _SYSTEM_DOMAINS = {
     CLUSTERING: ("clusteringColumns",),
@@ -116,12 +116,13 @@ def _check_use(configuration: TableConfiguration, findings: Findings) -> None:
             "P02",
             f"Schema or properties use {feature.name}, which the protocol does not support.",
             severity=_severity_of_use(feature),
+            repair=REQUIRED_FEATURES if feature.declaration_check == OF_SCHEMA else None,
         )
 
 
 def _severity_of_use(feature: TableFeature) -> Severity:
     """Return how bad it is that a feature is used without support: otherwise writers and readers ignore it (C231)."""
-    if feature.declaration_check == _OF_SCHEMA:
+    if feature.declaration_check == OF_SCHEMA:
         return Severity.ERROR  # a type that readers may not know
     return Severity.WARNING if feature.kind is FeatureKind.READER_WRITER else Severity.INFO
 
@@ -259,6 +260,7 @@ def _check_domains(
         findings.add(
             "P13",
             f"The log has metadata domains, such as '{live[0]}', and the protocol does not support them.",
+            repair=REQUIRED_FEATURES,
         )
     for name, members in _SYSTEM_DOMAINS.items():
         domain = domains.get(name)

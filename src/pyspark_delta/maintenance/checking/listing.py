@@ -1,12 +1,11 @@
 """Checks that need a listing: files that the log names exist, with their sizes, and which others there are.
 
-F01, F02, F09 to F12, D01 for files of deletion vectors, K04 and K10 for sidecars. On a local disk each file is asked
+F01, F02, F09, F11, F12, D01 for files of deletion vectors, K04 and K10 for sidecars. On a local disk each file is asked
 for its size; on a store of objects one listing answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -26,6 +25,9 @@ from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import Array, hashes
+from pyspark_delta.maintenance.checking.log_leftovers import DAY, temporary_files
+from pyspark_delta.maintenance.checking.removed_files import check_removed, sliced
+from pyspark_delta.maintenance.checking.source_copies import SourceCopies
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.vacuum import VacuumRequest, plan_vacuum
 from pyspark_delta.maintenance.vacuum.removes import named_paths
@@ -37,8 +39,6 @@ from pyspark_delta.storage.paths import LOCAL_SCHEME, file_name, join, split
 from pyspark_delta.storage.percent import resolve_column
 
 _AT_ONCE = 32
-_DAY = 86_400_000  # ms
-_BATCH = 10_000  # files whose status is asked for before it is looked at
 
 
 def check_listing(snapshot: Snapshot, log: TableLog, now: int, findings: Findings) -> None:
@@ -48,8 +48,8 @@ def check_listing(snapshot: Snapshot, log: TableLog, now: int, findings: Finding
     tree = _Tree(snapshot)
     if findings.wants("F01", "F02", "F09", "D01"):
         _check_live(snapshot, tree, findings)
-    if findings.wants("F10"):
-        _check_tombstones(snapshot, tree, now, findings)
+    if findings.wants("F10", "T05"):
+        check_removed(snapshot, log, tree.sizes, now, findings)
     if findings.wants("F12"):
         _check_change_data(snapshot, log, tree, now, findings)
     if findings.wants("F11"):
@@ -118,7 +118,7 @@ class _Outside:
 def _check_live(snapshot: Snapshot, tree: _Tree, findings: Findings) -> None:
     outside = _Outside()
     vectors: list[pa.Array] = []
-    for batch in _sliced(snapshot.read_files(FileRequest(("path", "size", "deletion_vector")))):
+    for batch in sliced(snapshot.read_files(FileRequest(("path", "size", "deletion_vector")))):
         locations = resolve_column(snapshot.location, batch.column("path"))
         sizes = tree.sizes(locations)
         _report_sizes(snapshot, batch, sizes, findings)
@@ -149,11 +149,18 @@ def _check_live(snapshot: Snapshot, tree: _Tree, findings: Findings) -> None:
 
 def _report_sizes(snapshot: Snapshot, batch: pa.RecordBatch, sizes: Array, findings: Findings) -> None:
     paths, expected = batch.column("path"), np.asarray(pc.fill_null(batch.column("size"), -3))
+    copies = SourceCopies(snapshot)
+
+    def lost(path: str, size: int) -> str:
+        place = copies.place(path, size)
+        known = "" if place is None else f" '{place}', in the source of this clone, has its name and size."
+        return f"The live file '{path}' does not exist.{known}"
+
     missing, other = np.flatnonzero(sizes == -1), np.flatnonzero((sizes >= 0) & (sizes != expected))
     findings.add_rows(
         "F01",
         len(missing),
-        ((path, f"The live file '{path}' does not exist.") for path in (paths[int(at)].as_py() for at in missing)),
+        ((path, lost(path, int(expected[at]))) for at, path in ((at, paths[int(at)].as_py()) for at in missing)),
         version=snapshot.version,
     )
     findings.add_rows(
@@ -169,33 +176,7 @@ def _report_sizes(snapshot: Snapshot, batch: pa.RecordBatch, sizes: Array, findi
         findings.skip(f"The store did not answer for some files, such as '{paths[int(at)].as_py()}'.")
 
 
-def _sliced(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for start in range(0, len(batch), _BATCH):
-            yield batch.slice(start, _BATCH)
-
-
-# ------------------------------------------------------------------------------------------- removed and change files
-def _check_tombstones(snapshot: Snapshot, tree: _Tree, now: int, findings: Findings) -> None:
-    """Check that files that were removed within the retention are still there (F10)."""
-    cutoff = now - DELETED_FILE_RETENTION.of(snapshot.properties) // timedelta(milliseconds=1)
-    removed = snapshot.tombstones(("path", "deletion_timestamp"))
-    removed = removed.filter(pc.greater_equal(pc.fill_null(removed["deletion_timestamp"], 0), cutoff))
-    lost, example = 0, ""
-    for batch in _sliced(iter(removed.to_batches())):
-        sizes = tree.sizes(resolve_column(snapshot.location, batch.column("path")))
-        gone = np.flatnonzero(sizes == -1)
-        lost += len(gone)
-        example = example or (batch.column("path")[int(gone[0])].as_py() if len(gone) else "")
-    if lost:
-        findings.add(
-            "F10",
-            f"{counted(lost, 'file')} that were removed within the retention do not exist any more, such as "
-            f"'{example}': earlier versions cannot be read completely.",
-            version=snapshot.version,
-        )
-
-
+# ------------------------------------------------------------------------------------------------ change data files
 def _check_change_data(snapshot: Snapshot, log: TableLog, tree: _Tree, now: int, findings: Findings) -> None:
     """Check that the change data files of commits within the retention are still there (F12)."""
     if not is_supported(snapshot.configuration, Feature.CHANGE_DATA_FEED):
@@ -253,10 +234,17 @@ def _check_sidecars(log: TableLog, now: int, findings: Findings) -> None:
     directory = join(log_location(log.location), SIDECAR_DIRECTORY)
     loose = size = 0
     for file in log.store.list_from(join(directory, "")) if complete else ():
-        if file_name(file.path) not in named and file.modification_time < now - _DAY:
+        if file_name(file.path) not in named and file.modification_time < now - DAY:
             loose, size = loose + 1, size + file.size
     if loose:
         findings.add("K10", f"No checkpoint names {counted(loose, 'sidecar')} of {size:,} bytes, older than a day.")
+    temporary = [file.size for file in temporary_files(log, now)]
+    if temporary:
+        findings.add(
+            "K10",
+            f"Writers that ended left {counted(len(temporary), 'temporary file')} of {sum(temporary):,} bytes in the "
+            "log, older than a day.",
+        )
 
 
 def _check_sidecar(log: TableLog, path: str, size: int, version: int, findings: Findings) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 from pyspark_delta.actions.model import CheckpointMetadata, DomainMetadata, Metadata, Protocol, SetTransaction, Sidecar
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.features import Feature, is_active
-from pyspark_delta.log.names import CommitName, CompactionName
+from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.commit_contents import Contents, FileActions
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
+from pyspark_delta.maintenance.checking.log_leftovers import unknown_files
 from pyspark_delta.maintenance.checking.state import Change, TableState
 from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -83,11 +84,12 @@ def _report_gap(log: TableLog, findings: Findings, before: int, after: int, star
 
 def check_names(log: TableLog, findings: Findings) -> None:
     """Report files whose names the protocol does not define, and compactions that end before they begin (L08)."""
-    for file in log.unknown:
-        findings.add("L08", f"The log has a file with an unknown name, '{file_name(file.path)}'.", file=file.path)
-    for name in log.listing.compactions:
-        if not isinstance(name, CompactionName) or name.end <= name.start:
-            findings.add("L08", f"The name of the compaction '{name}' covers no range of versions.", file=str(name))
+    for file in unknown_files(log):
+        name = file_name(file.path)
+        if parse_name(name) is None:
+            findings.add("L08", f"The log has a file with an unknown name, '{name}'.", file=file.path)
+        else:
+            findings.add("L08", f"The name of the compaction '{name}' covers no range of versions.", file=file.path)
 
 
 def check_times(log: TableLog, configuration: TableConfiguration | None, findings: Findings) -> None:

@@ -1,19 +1,32 @@
 """Repairs of findings. Each leaves the rows of the table as they are, unless it is asked for by its name.
 
 Automatic repairs write derived files again, or correct what new writers must know: marks, ids, features. Named repairs
-take something from the table, such as the references to files that do not exist.
+take something from the table, such as the references to files that do not exist. `repair_catalogue` lists both.
 """
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.display import counted, html_facts
-from pyspark_delta.errors import DeltaError, InvalidOptionError, MaintenanceNotAllowedError
+from pyspark_delta.errors import (
+    CatalogError,
+    DeltaError,
+    DeltaWarning,
+    InvalidOptionError,
+    MaintenanceNotAllowedError,
+    StorageError,
+)
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.names import ClassicCheckpointName
+from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.segment import segment_of
 from pyspark_delta.maintenance.checking import catalogue as names
 from pyspark_delta.maintenance.checking.derived_repairs import (
     delete_files,
@@ -29,10 +42,22 @@ from pyspark_delta.maintenance.checking.file_repairs import (
     trust_sizes,
 )
 from pyspark_delta.maintenance.checking.findings import CheckResult, Finding
+from pyspark_delta.maintenance.checking.log_leftovers import DAY, FOUND, delete_found
+from pyspark_delta.maintenance.checking.repair_catalogue import (
+    AUTOMATIC,
+    NAMED,
+    OF_LOG,
+    OF_WRONG_CHECKPOINTS,
+    TITLES,
+    WRONG_CHECKPOINTS,
+)
 from pyspark_delta.maintenance.checking.run import CheckRequest, check_table
+from pyspark_delta.maintenance.checking.table_log import TableLog
 from pyspark_delta.maintenance.checking.table_repairs import (
     add_features,
+    add_required_features,
     advance_row_id_mark,
+    assign_row_ids,
     keep_existing_clustering,
     raise_max_column_id,
     remove_duplicates,
@@ -42,69 +67,25 @@ from pyspark_delta.maintenance.checking.table_repairs import (
     widen_statistics,
 )
 from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage.paths import file_name
 from pyspark_delta.transaction.version_checksum import write_counted_checksum
 
-WRONG_CHECKPOINTS = "wrong-checkpoints"
-
-AUTOMATIC = (
-    names.COMPACTION,
-    names.CHECKSUM,
-    names.CHECKPOINT,
-    names.HINT,
-    names.MAX_COLUMN_ID,
-    names.IDENTITY,
-    names.ROW_ID_MARK,
-    names.CLUSTERING,
-    names.CARDINALITY,
-    names.BOUNDS,
-    names.CUBES,
-)
-"""Repairs that are made without being named, in their order."""
-
-NAMED = (
-    names.FEATURES,
-    WRONG_CHECKPOINTS,
-    names.MISSING_FILES,
-    names.CORRUPT_FILES,
-    names.DUPLICATES,
-    names.SIZES,
-    names.VECTORS,
-)
-"""Repairs that must be named: they change the protocol, remove something, or trust a file that the log contradicts."""
-
-_TITLES: Mapping[str, str] = {
-    names.COMPACTION: "delete log compactions that differ from their commits",
-    names.CHECKSUM: "delete version checksums that differ from the log, and write that of the newest version",
-    names.CHECKPOINT: "write a checkpoint of the newest version from the commits",
-    names.HINT: "write the hint of the last checkpoint again",
-    names.MAX_COLUMN_ID: "raise the largest column id",
-    names.IDENTITY: "advance the high-water marks of identity columns",
-    names.ROW_ID_MARK: "advance the high-water mark of row ids",
-    names.CLUSTERING: "declare only the clustering columns that the table has",
-    names.CARDINALITY: "write the numbers of rows of deletion vectors",
-    names.BOUNDS: "compute wrong statistics of files again, and mark bounds as wide",
-    names.CUBES: "clear wrong tags of clustered files",
-    names.FEATURES: "add features that are in use to the protocol",
-    WRONG_CHECKPOINTS: "delete checkpoints that differ from the commits",
-    names.MISSING_FILES: "remove files that do not exist from the table",
-    names.CORRUPT_FILES: "remove files that cannot be read from the table",
-    names.DUPLICATES: "remove one of two references to the same file",
-    names.SIZES: "write the sizes of files whose footers agree with the log",
-    names.VECTORS: "drop deletion vectors that cannot be read: the rows that they deleted come back",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class RepairStep:
-    """One repair: its name, what it does, and the findings that it removes. Without `allowed` it is not made."""
+    """One repair: its name, what it does, and the findings that it removes. Without `allowed` it is not made.
+
+    `is_permitted` is False if the catalog that manages the table does not let its log be cleaned up.
+    """
 
     name: str
     title: str
     findings: tuple[Finding, ...] = field(repr=False)
     allowed: bool
+    is_permitted: bool = True
 
     @property
     def is_automatic(self) -> bool:
@@ -143,10 +124,13 @@ class RepairPlan:
     def execute(self) -> RepairResult:
         """Make the allowed repairs, one after another, and return them with the version after the last.
 
-        Raises UnsupportedFeatureError before a repair that commits or writes a checkpoint, if a feature of the table is
-        unknown; CommitConflictError if a concurrent commit changes what a repair relies on. The repairs before the
-        error stay made.
+        Raises UnsupportedFeatureError, before anything is changed, if a feature of the table is unknown;
+        MaintenanceNotAllowedError for a repair of the log that `allow` names and the catalog does not allow;
+        CommitConflictError if a concurrent commit changes what a repair relies on. The repairs before the error stay
+        made.
         """
+        if any(step.allowed for step in self.steps):
+            self._check_known()
         done, left = [], list(self.unrepaired)
         for step in self.steps:
             if step.allowed:
@@ -157,6 +141,25 @@ class RepairPlan:
                     left += [finding for finding in step.findings if finding.file not in made]
         snapshot = self.snapshot() if done else None
         return RepairResult(tuple(done), self.check.version if snapshot is None else snapshot.version, tuple(left))
+
+    def _check_known(self) -> None:
+        """Raise an error if the table has an unknown feature, by its commits: a version checksum may be wrong.
+
+        A table that cannot be opened before some repair is checked by those that follow.
+        """
+        log = TableLog.open(self.check.location, self.storage_options, self.catalog_table)
+        log.listing.checksums.clear()
+        log.listing.compactions.clear()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeltaWarning)  # the check has found what they say
+                replay = LogReplay(log.store, segment_of(log.listing, log.store, log.location))
+                configuration = TableConfiguration(*replay.replayed_protocol_and_metadata(), log.location)
+        except (StorageError, CatalogError):
+            raise
+        except DeltaError:
+            return
+        check_known(configuration, log.location)
 
     def snapshot(self) -> Snapshot:
         """Open the newest version. Raises the errors of `Snapshot.load`."""
@@ -173,7 +176,8 @@ class RepairPlan:
     def __str__(self) -> str:
         lines = [f"Repair '{self.check.location}', at version {self.check.version}:"]
         for step in self.steps:
-            made = "" if step.allowed else f" (needs to be allowed: '{step.name}')"
+            reason = f"needs to be allowed: '{step.name}'" if step.is_permitted else "the catalog does not allow it"
+            made = "" if step.allowed else f" ({reason})"
             lines.append(f"  {step.title}: {counted(len(step.findings), 'finding')}{made}")
         if not self.steps:
             lines.append("  nothing can be repaired")
@@ -214,17 +218,38 @@ def plan_repair(
     result = check_table(location, request, storage_options=storage_options, catalog_table=catalog_table)
     found: dict[str, list[Finding]] = {}
     for finding in result.findings:
-        if finding.repair in _TITLES:
+        if finding.repair in TITLES:
             found.setdefault(finding.repair, []).append(finding)
-    wrong = [finding for finding in found.get(names.CHECKPOINT, ()) if finding.id in ("K01", "K02", "K03", "K06")]
+    wrong = [finding for finding in found.get(names.CHECKPOINT, ()) if finding.id in OF_WRONG_CHECKPOINTS]
     if wrong:
         found[WRONG_CHECKPOINTS] = wrong
+    forbidden = _forbidden(catalog_table)
     steps = tuple(
-        RepairStep(name, _TITLES[name], tuple(found[name]), name in AUTOMATIC or name in allow)
+        RepairStep(
+            name,
+            TITLES[name],
+            tuple(found[name]),
+            name in allow or (name in AUTOMATIC and name not in forbidden),
+            name not in forbidden,
+        )
         for name in (*AUTOMATIC, *NAMED)
         if name in found
     )
     return RepairPlan(result, steps, dict(storage_options or {}), catalog_table, engine_info)
+
+
+_Made = bool | frozenset[str]  # whether something was changed, or the files that were repaired
+_Repair = Callable[[RepairPlan, RepairStep], _Made]
+
+
+def _forbidden(catalog_table: CatalogTable | None) -> frozenset[str]:
+    """Return the repairs of the log that the catalog of the table does not allow (C478)."""
+    if catalog_table is None:
+        return frozenset()
+    managed = managed_table(catalog_table)
+    if managed is None or Maintenance.LOG_CLEANUP in managed.info.allowed_maintenance:
+        return frozenset({names.CHECKPOINT})
+    return OF_LOG | {names.CHECKPOINT}
 
 
 def _files(step: RepairStep) -> list[str]:
@@ -250,12 +275,20 @@ def _write_checksum(plan: RepairPlan) -> None:
             clear_cache(snapshot.location)
 
 
+def _require_cleanup(plan: RepairPlan) -> None:
+    managed = managed_table(plan.catalog_table)
+    if managed is not None:
+        managed.require(Maintenance.LOG_CLEANUP)
+
+
 def _delete(plan: RepairPlan, step: RepairStep) -> bool:
+    _require_cleanup(plan)
     return delete_files(plan.check.location, _files(step), plan.storage_options)
 
 
 def _wrong_checkpoints(plan: RepairPlan, step: RepairStep) -> bool:
     """Delete checkpoints, but not the one that the repair before has written in the place of a wrong one."""
+    _require_cleanup(plan)
     written = None if plan.check.version is None else str(ClassicCheckpointName(plan.check.version))
     files = [file for file in _files(step) if file_name(file) != written]
     return delete_files(plan.check.location, files, plan.storage_options)
@@ -273,12 +306,23 @@ def _hint(plan: RepairPlan, step: RepairStep) -> bool:
     return rewrite_hint(plan.check.location, plan.storage_options)
 
 
+def _delete_found(id_: str) -> _Repair:
+    """Return the repair that deletes the files of a finding, as a new listing shows them."""
+
+    def run(plan: RepairPlan, step: RepairStep) -> frozenset[str] | bool:
+        _require_cleanup(plan)
+        now = int(time.time() * 1000)
+        log = TableLog.open(plan.check.location, plan.storage_options, plan.catalog_table)
+        deleted = delete_found(log, FOUND[id_](log, now), None if id_ == "K13" else now - DAY)
+        if id_ == "K13" and deleted:
+            rewrite_hint(plan.check.location, plan.storage_options)
+        return bool(deleted) if id_ == "K10" else deleted  # whose findings name no file
+
+    return run
+
+
 def _corrupt(plan: RepairPlan, step: RepairStep) -> bool:
     return remove_files(plan.snapshot(), _files(step), plan.engine_info)
-
-
-_Made = bool | frozenset[str]  # whether something was changed, or the files that were repaired
-_Repair = Callable[[RepairPlan, RepairStep], _Made]
 
 
 def _committing(repair: Callable[[Snapshot, str], bool]) -> _Repair:
@@ -319,15 +363,21 @@ _REPAIRS: Mapping[str, _Repair] = {
     names.CHECKSUM: _checksum,
     names.CHECKPOINT: _checkpoint,
     names.HINT: _hint,
+    names.LEFTOVERS: _delete_found("K10"),
+    names.REQUIRED_FEATURES: _committing(add_required_features),
     names.MAX_COLUMN_ID: _committing(raise_max_column_id),
     names.IDENTITY: _committing(sync_identity),
     names.ROW_ID_MARK: _committing(advance_row_id_mark),
+    names.ROW_IDS: _committing(assign_row_ids),
     names.CLUSTERING: _committing(keep_existing_clustering),
     names.CARDINALITY: _by_file(correct_cardinalities, counts=True),
     names.BOUNDS: _statistics,
     names.CUBES: _committing(clear_cubes),
     names.FEATURES: _committing(add_features),
     WRONG_CHECKPOINTS: _wrong_checkpoints,
+    names.PARTS: _delete_found("K05"),
+    names.UNPUBLISHED: _delete_found("K13"),
+    names.UNKNOWN_FILES: _delete_found("L08"),
     names.MISSING_FILES: _committing(remove_missing),
     names.CORRUPT_FILES: _corrupt,
     names.DUPLICATES: _committing(remove_duplicates),

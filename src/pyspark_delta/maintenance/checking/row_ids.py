@@ -1,4 +1,4 @@
-"""Checks of row ids by the log alone (R01 to R03), and of the tags of clustered files (U01)."""
+"""Checks of row ids by the log alone (R01 to R03)."""
 
 from __future__ import annotations
 

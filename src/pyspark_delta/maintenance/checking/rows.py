@@ -45,13 +45,15 @@ def check_rows(snapshot: Snapshot, findings: Findings) -> None:
     if not findings.wants("F08", "S03", "R04"):
         return
     has_ids = is_active(snapshot.configuration, Feature.ROW_TRACKING)
-    context = plan_scan(snapshot, row_ids=has_ids).context
+    plain = plan_scan(snapshot).context
+    numbered = plan_scan(snapshot, row_ids=True).context if has_ids else plain
     leaves = [leaf for leaf in statistics_leaves(snapshot.configuration) if len(leaf.physical.path) == 2]
     ids: list[Array] = []
     number = 0
 
     def read(entry: tuple[ScanTask, str | None]) -> _Read:
-        return _read(context, leaves, *entry)
+        task = entry[0]  # a file without ids can be read otherwise: R01 reports it
+        return _read(plain if task.base_row_id is None else numbered, leaves, *entry)
 
     for done in map_requests(read, _tasks(snapshot, has_ids), _THREADS):
         for id_, problem, severity in done.problems:

@@ -10,9 +10,6 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from pyspark_delta.catalog.connections import known_table
-from pyspark_delta.catalog.log_tail import TailFiles
-from pyspark_delta.catalog.tail_store import with_tail
 from pyspark_delta.errors import (
     CatalogError,
     DeltaError,
@@ -46,8 +43,6 @@ from pyspark_delta.maintenance.checking.walk import walk_log
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.access import catalog_tail
-from pyspark_delta.storage import store_for
 
 
 @dataclass(frozen=True)
@@ -103,11 +98,10 @@ def check_table(
     """
     request = request or CheckRequest()
     options = dict(storage_options or {})
-    tail = catalog_tail(location, catalog_table) if known_table(catalog_table) is not None else None
-    log = TableLog.read(with_tail(store_for(location, options), tail), location, tail)
+    log = TableLog.open(location, options, catalog_table)
     if log.listing.latest_version is None and not log.listing.checkpoint_files and not log.unknown:
         raise TableNotFoundError(location)
-    return _Run(log, request, options, catalog_table, tail).result()
+    return _Run(log, request, options, catalog_table).result()
 
 
 class _Run:
@@ -117,10 +111,8 @@ class _Run:
         request: CheckRequest,
         options: Mapping[str, str],
         catalog_table: CatalogTable | None,
-        tail: TailFiles | None,
     ) -> None:
         self._log, self._request, self._options, self._catalog_table = log, request, options, catalog_table
-        self._tail = tail
         self._findings = Findings(request.wanted, request.since)
         self._now = int(time.time() * 1000) if request.now is None else request.now
         self._files = 0
@@ -142,7 +134,7 @@ class _Run:
             check_times(log, state.configuration, findings)
             check_kinds(log, state, findings)
             check_declaration(state, findings)
-        if self._tail is not None or self._catalog_table is not None:
+        if self._log.tail is not None or self._catalog_table is not None:
             check_catalog(log, findings)
         table = self._live_table()
         if table is not None:

@@ -1,4 +1,4 @@
-"""Checks of statistics in the log: their text, and their values against each other (S01, S02, S04, S05, P08)."""
+"""Checks of statistics in the log: their text, and their values against each other (S01, S02, S04, P08)."""
 
 from __future__ import annotations
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyspark_delta.catalog.log_tail import TailFiles
+from pyspark_delta.catalog.tail_store import with_tail
 from pyspark_delta.log.commits import CommitText, read_entry
 from pyspark_delta.log.listing import Checkpoint, LogListing, extend, log_location
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.log.segment import CommitFile
-from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.snapshot.access import catalog_tail
+from pyspark_delta.storage import FileStatus, ObjectStore, store_for
 from pyspark_delta.storage.paths import file_name, join
 
 _MOST_UNKNOWN = 1000
@@ -28,6 +31,14 @@ class TableLog:
     hidden: list[FileStatus] = field(default_factory=list)
     published: int | None = None
     tail: TailFiles | None = None
+
+    @classmethod
+    def open(
+        cls, location: str, storage_options: Mapping[str, str], catalog_table: CatalogTable | None = None
+    ) -> TableLog:
+        """List the log of a table, with what its catalog says. Raises StorageError, CatalogError."""
+        tail = catalog_tail(location, catalog_table)
+        return cls.read(with_tail(store_for(location, storage_options), tail), location, tail)
 
     @classmethod
     def read(cls, store: ObjectStore, location: str, tail: TailFiles | None = None) -> TableLog:

@@ -13,13 +13,15 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.ddl.change import TableChange, commit_change
+from pyspark_delta.ddl.row_ids import number_files
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features import Feature, supported_features, unsupported_in_use
 from pyspark_delta.features.support import check_removable, check_writable
 from pyspark_delta.log.reconciliation import file_keys
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.maintenance.checking.declaration import ROW_TRACKING, column_exists
+from pyspark_delta.maintenance.checking.declaration import OF_SCHEMA, ROW_TRACKING, column_exists
 from pyspark_delta.maintenance.checking.live_files import hashes
+from pyspark_delta.maintenance.checking.source_copies import restore_from_source
 from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.maintenance.recommitting import commit_again
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
@@ -128,6 +130,34 @@ def keep_existing_clustering(snapshot: Snapshot, engine_info: str) -> bool:
     return True
 
 
+def assign_row_ids(snapshot: Snapshot, engine_info: str) -> bool:
+    """Assign row ids to the files that have none, as a backfill does; other ids stay (C325)."""
+    check_writable(snapshot.configuration, snapshot.location)
+    return number_files(snapshot, engine_info=engine_info).version > snapshot.version
+
+
+def add_required_features(snapshot: Snapshot, engine_info: str) -> bool:
+    """Add the features that types of the schema and domains need, and those that supported ones require (C227).
+
+    Readers and writers without these features fail on such a table anyway.
+    """
+    protocol = snapshot.configuration.protocol
+    used = [f.name for f in unsupported_in_use(snapshot.configuration) if f.declaration_check == OF_SCHEMA]
+    if snapshot.domains():
+        used.append(Feature.DOMAIN_METADATA)
+    needed = with_features(protocol, (*supported_features(snapshot.configuration), *used))
+    if needed == protocol:
+        return False
+    draft = CommitDraft(
+        operation=Operation("REPAIR", {"repair": "required-features"}),
+        protocol=needed,
+        data_change=False,
+        engine_info=engine_info,
+    )
+    commit_draft(draft, state_of(snapshot))
+    return True
+
+
 def add_features(snapshot: Snapshot, engine_info: str) -> bool:
     """Add the features that schema, properties or files use, and those that supported ones require (C227)."""
     configuration = snapshot.configuration
@@ -171,12 +201,16 @@ def widen_statistics(snapshot: Snapshot, engine_info: str) -> bool:
 
 
 def remove_missing(snapshot: Snapshot, engine_info: str) -> bool:
-    """Remove files that do not exist from the table, as FSCK does. Their rows are lost already."""
+    """Remove files that do not exist from the table, as FSCK does. Their rows are lost already.
+
+    Files that the source of a deep clone still has are copied back instead.
+    """
     check_writable(snapshot.configuration, snapshot.location)
     check_removable(snapshot.configuration, "FSCK")
     lost = missing_files(snapshot, snapshot.files(_REMOVED))
+    lost, restored = restore_from_source(snapshot, lost)
     if not lost.num_rows:
-        return False
+        return restored
     return _remove(snapshot, lost, "FSCK", engine_info)
 
 

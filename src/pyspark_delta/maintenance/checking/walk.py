@@ -71,7 +71,7 @@ class _Walk:
             self.state = None
         for checkpoint in self._log.checkpoints_at(version):
             if self.state is not None:
-                if self._findings.wants("K01", "K02", "K03", "K04", "K06"):
+                if self._findings.wants("K01", "K02", "K03", "K04", "K06", "S05"):
                     compare_checkpoint(self._log, checkpoint, self.state, self._now, self._findings)
             else:
                 self.state = load_checkpoint(self._log, checkpoint, self._findings)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.managed import Warehouse
 
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.errors import MaintenanceNotAllowedError
 from pyspark_delta.maintenance.checking import CheckRequest, CheckResult, check_table
 
 
@@ -67,3 +72,23 @@ def test_a_checkpoint_of_an_unpublished_version(tmp_path: Path) -> None:
     checkpoint.rename(log / f"{version:020}{checkpoint.name[20:]}")
     (log / f"{version:020}.json").unlink(missing_ok=True)
     assert checked(made, "K13").ids() == ("K13",)
+    refused = made.open().repair(["unpublished-checkpoints"], plan=True)
+    with pytest.raises(MaintenanceNotAllowedError, match="log to be cleaned up"):
+        refused.execute()
+    managed: Any = managed_table(made.snapshot().catalog_table)
+    managed.catalog.allow_maintenance(managed.info.name, [Maintenance.LOG_CLEANUP])
+    assert made.open().repair().repairs == ()
+    assert made.open().repair(["unpublished-checkpoints"]).repairs == ("unpublished-checkpoints",)
+    assert list(log.glob("*.checkpoint*")) == []
+    assert checked(made, "K").ids() == ()
+    assert made.ids() == [1, 2, 3, 4]
+
+
+def test_the_log_of_a_managed_table_is_not_repaired_without_the_word_of_its_catalog(tmp_path: Path) -> None:
+    made = warehouse(tmp_path)
+    (wrong,) = (Path(made.location()) / "_delta_log").glob(f"{2:020}.crc")
+    wrong.write_text(wrong.read_text().replace('"numFiles":2', '"numFiles":9'))
+    plan = made.open().repair(plan=True)
+    assert "(the catalog does not allow it)" in str(plan)
+    assert [finding.id for finding in plan.execute().unrepaired] == ["K09"]
+    assert '"numFiles":9' in wrong.read_text()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +14,21 @@ import pytest
 from tests import damaged_tables as made
 from tests.damaged_tables import log
 
-from pyspark_delta.errors import DeltaError, InvalidOptionError, UnsupportedFeatureError
+from pyspark_delta.errors import CommitConflictError, DeltaError, InvalidOptionError, UnsupportedFeatureError
 from pyspark_delta.maintenance.checking import CheckRequest, check_table
 from pyspark_delta.maintenance.checking.catalogue import CHECKS
 from pyspark_delta.maintenance.checking.derived_repairs import write_sound_checkpoint
-from pyspark_delta.maintenance.checking.file_repairs import drop_vectors
-from pyspark_delta.maintenance.checking.repair import AUTOMATIC, NAMED, RepairPlan, plan_repair
+from pyspark_delta.maintenance.checking.file_repairs import (
+    clear_cubes,
+    compute_statistics,
+    correct_cardinalities,
+    drop_vectors,
+    trust_sizes,
+)
+from pyspark_delta.maintenance.checking.repair import RepairPlan, plan_repair
+from pyspark_delta.maintenance.checking.repair_catalogue import AUTOMATIC, NAMED
+from pyspark_delta.maintenance.checking.table_repairs import add_required_features, advance_row_id_mark, assign_row_ids
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
 
@@ -46,6 +57,11 @@ AUTOMATICALLY: list[tuple[Make, Make, str]] = [
     (made.with_vectors, made.a_vector_in_the_log_has_another_cardinality, "vector-cardinality"),
     (made.clustered, made.a_cube_has_no_columns, "cube-tags"),
     (made.clustered, made.a_cube_has_columns_that_the_table_lacks, "cube-tags"),
+    (made.v2, made.a_sidecar_belongs_to_no_checkpoint, "log-leftovers"),
+    (made.plain, made.a_writer_left_a_temporary_file, "log-leftovers"),
+    (made.tracked, made.a_file_has_no_row_ids, "row-ids"),
+    (made.clustered, made.a_required_feature_is_missing, "required-features"),
+    (made.typed, made.a_maximum_differs_between_text_and_columns, "checkpoint"),
 ]
 
 
@@ -119,22 +135,158 @@ def test_a_wrong_checkpoint_of_the_newest_version_is_replaced(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("clean", "damage"),
-    [(made.mapped, made.the_largest_column_id_is_behind), (made.checkpointed, made.a_checkpoint_lacks_a_file)],
+    ("clean", "damage", "name"),
+    [
+        (made.mapped, made.the_largest_column_id_is_behind, "max-column-id"),
+        (made.checkpointed, made.a_checkpoint_lacks_a_file, "checkpoint"),
+        (made.plain, made.statistics_count_other_records, "statistics"),
+        (made.plain, made.the_log_has_another_size, "file-sizes"),
+        (made.with_vectors, made.a_vector_has_another_cardinality, "vector-cardinality"),
+        (made.clustered, made.a_cube_has_no_columns, "cube-tags"),
+        (made.tracked, made.a_file_has_no_row_ids, "row-ids"),
+        (made.plain, made.a_checksum_counts_other_files, "checksum"),
+        (made.plain, made.the_log_has_an_unknown_file, "unknown-files"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
 )
-def test_a_table_with_an_unknown_feature_is_not_written(tmp_path: Path, clean: Make, damage: Make) -> None:
+def test_a_table_with_an_unknown_feature_is_not_changed(tmp_path: Path, clean: Make, damage: Make, name: str) -> None:
     path = tmp_path / "t"
     clean(path)
     damage(path)
-    newest = Table.open(path).version
-    features = ["columnMapping", "aFeatureOfTheFuture"]
-    protocol = {"minReaderVersion": 2, "minWriterVersion": 7, "writerFeatures": features}
-    made.add_action(path, newest, {"protocol": protocol})
+    _require_an_unknown_feature(path)
     before = sorted(file.name for file in (path / "_delta_log").iterdir())
-    clear_cache(str(path))
+    plan = plan_repair(str(path), allow=[name], request=CheckRequest("footer"))
+    assert name in plan.facts()["repairs"]  # type: ignore[operator]
     with pytest.raises(UnsupportedFeatureError, match="aFeatureOfTheFuture"):
-        planned(path).execute()
+        plan.execute()
     assert sorted(file.name for file in (path / "_delta_log").iterdir()) == before
+
+
+def _require_an_unknown_feature(path: Path) -> None:
+    protocol = made.the(path, 0, "protocol")
+    known = protocol.get("writerFeatures") or ["appendOnly", "invariants", "columnMapping"]
+    protocol |= {"minWriterVersion": 7, "writerFeatures": [*known, "aFeatureOfTheFuture"]}
+    newest = Table.open(path).version
+    made.write(path, newest, *made.actions(path, newest), {"protocol": protocol})
+    clear_cache(str(path))
+
+
+FILE_REPAIRS: list[tuple[Make, Make, Callable[[Snapshot], object]]] = [
+    (made.plain, made.statistics_count_other_records, lambda old: compute_statistics(old, _paths(old), "")),
+    (made.plain, made.the_log_has_another_size, lambda old: trust_sizes(old, _paths(old), "")),
+    (made.with_vectors, made.a_vector_has_another_cardinality, lambda old: correct_cardinalities(old, _paths(old), "")),
+    (made.clustered, made.a_cube_has_no_columns, lambda old: clear_cubes(old, "")),
+]
+
+
+def _paths(snapshot: Snapshot) -> list[str]:
+    return [str(path) for path in snapshot.files(("path",))["path"].to_pylist()]
+
+
+@pytest.mark.parametrize("removed", [False, True], ids=["append", "removal"])
+@pytest.mark.parametrize(("clean", "damage", "repair"), FILE_REPAIRS, ids=lambda value: str(value.__name__).strip("<>"))
+def test_repairs_of_files_and_a_concurrent_commit(
+    tmp_path: Path, clean: Make, damage: Make, repair: Callable[[Snapshot], object], removed: bool
+) -> None:
+    """A repair commits on top of an append, and is refused if its files are removed meanwhile."""
+    path = tmp_path / "t"
+    clean(path)
+    before = rows(path)["id"].to_pylist()
+    damage(path)
+    clear_cache(str(path))
+    old = Table.open(path).snapshot
+    table, more = Table.open(path), {"id": [99_999]}
+    _ = table.overwrite(more) if removed else table.append(more)
+    if removed:
+        with pytest.raises(CommitConflictError):
+            repair(old)
+    else:
+        repair(old)
+        assert check_table(str(path), CheckRequest("footer", since=old.version, ignore=["F11"])).findings == ()
+    assert rows(path)["id"].to_pylist() == [*([] if removed else before), 99_999]
+    assert Table.open(path).version == old.version + (1 if removed else 2)
+
+
+@pytest.mark.parametrize("removed", [False, True], ids=["append", "removal"])
+def test_row_ids_are_assigned_beside_a_concurrent_commit(tmp_path: Path, removed: bool) -> None:
+    path = tmp_path / "t"
+    made.tracked(path)
+    made.a_file_has_no_row_ids(path)
+    clear_cache(str(path))
+    old = Table.open(path).snapshot
+    table, more = Table.open(path), {"id": [6]}
+    _ = table.overwrite(more) if removed else table.append(more)
+    expected = rows(path)
+    assign_row_ids(old, "")
+    assert rows(path).equals(expected)
+    assert check_table(str(path), CheckRequest("data", only=["R"])).findings == ()
+
+
+def test_a_mark_is_not_advanced_past_a_concurrent_append(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.tracked(path)
+    made.row_ids_are_above_the_mark(path)
+    clear_cache(str(path))
+    old = Table.open(path).snapshot
+    Table.open(path).append({"id": [6]})
+    with pytest.raises(CommitConflictError):
+        advance_row_id_mark(old, "")
+
+
+def test_features_are_added_on_top_of_a_concurrent_commit(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.clustered(path)
+    made.a_required_feature_is_missing(path)
+    clear_cache(str(path))
+    old = Table.open(path).snapshot
+    made.write(path, 2, {"commitInfo": {"timestamp": 1, "operation": "x"}})
+    assert add_required_features(old, "")
+    assert check_table(str(path), CheckRequest(only=["P"])).findings == ()
+    assert Table.open(path).version == 3
+
+
+def test_a_checksum_that_follows_a_wrong_one_is_repaired_next(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.plain(path)
+    made.a_checksum_counts_other_files(path)
+    plan = planned(path)
+    Table.open(path).append({"id": [99]})
+    assert plan.execute().repairs == ("checksum",)
+    assert planned(path).execute().repairs == ("checksum",)
+    assert check_table(str(path)).findings == ()
+
+
+LEFT_IN_LOG = [
+    (made.checkpointed, made.a_part_of_a_checkpoint_is_missing, "checkpoint-parts"),
+    (made.plain, made.the_log_has_an_unknown_file, "unknown-files"),
+]
+
+
+@pytest.mark.parametrize(("clean", "damage", "name"), LEFT_IN_LOG, ids=lambda value: getattr(value, "__name__", value))
+def test_files_of_the_log_are_deleted_if_asked_for(tmp_path: Path, clean: Make, damage: Make, name: str) -> None:
+    path = tmp_path / "t"
+    clean(path)
+    expected = rows(path)
+    damage(path)
+    (finding,) = check_table(str(path)).findings
+    assert planned(path).execute().repairs == ()
+    assert planned(path, name).execute().repairs == ()  # its writer may not have finished
+    os.utime(str(finding.file), (1, 1))
+    assert planned(path, name).execute().repairs == (name,)
+    assert check_table(str(path)).findings == ()
+    assert rows(path).equals(expected)
+
+
+def test_a_part_stays_if_the_others_have_come(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.checkpointed(path)
+    made.a_part_of_a_checkpoint_is_missing(path)
+    part = log(path, 9, "checkpoint.0000000001.0000000002.parquet")
+    os.utime(part, (1, 1))
+    plan = planned(path, "checkpoint-parts")
+    shutil.copy(part, log(path, 9, "checkpoint.0000000002.0000000002.parquet"))
+    assert plan.execute().repairs == ()
+    assert part.exists()
 
 
 def test_missing_files_are_removed_if_asked_for(tmp_path: Path) -> None:
@@ -148,6 +300,26 @@ def test_missing_files_are_removed_if_asked_for(tmp_path: Path) -> None:
     assert rows(path)["id"].to_pylist() == [*range(10), *range(20, 30)]
     assert Table.open(path).history(1)[0]["operation"] == "FSCK"
     assert check_table(str(path)).errors == ()
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_missing_files_of_a_clone_are_copied_from_its_source(tmp_path: Path, agrees: bool) -> None:
+    """A file that differs from what the log says is no copy, so the missing one is removed."""
+    source, path = tmp_path / "source", tmp_path / "t"
+    made.plain(source)
+    Table.open(source).clone(str(path), shallow=False)
+    expected = rows(path)
+    name = made.data_file(source, 2).name
+    if not agrees:
+        made.edit(path, 0, "add", lambda add: add.update(stats=add["stats"].replace('"id":19', '"id":18')))
+        for file in (path / "_delta_log").glob("*.checkpoint*"):
+            file.unlink()
+    (path / name).unlink()
+    plan = planned(path, "missing-files")
+    assert f"'{source / name}', in the source of this clone" in plan.check.findings[0].message
+    result = plan.execute()
+    assert ("missing-files" in result.repairs, result.version) == (True, 0 if agrees else 1)
+    assert rows(path)["id"].to_pylist() == [i for i in expected["id"].to_pylist() if agrees or not 10 <= i < 20]
 
 
 def test_files_that_cannot_be_read_are_removed_if_asked_for(tmp_path: Path) -> None:
@@ -253,22 +425,27 @@ def test_files_that_are_live_twice_are_removed_once(tmp_path: Path) -> None:
     assert check_table(str(path), CheckRequest(only=["F03"])).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("clean", "damage"),
-    [
-        (made.plain, made.a_vector_is_used_without_the_feature),
-        (made.clustered, made.a_required_feature_is_missing),
-        (made.plain, made.a_type_is_used_without_its_feature),
-    ],
-    ids=lambda value: value.__name__,
-)
-def test_features_are_added_if_asked_for(tmp_path: Path, clean: Make, damage: Make) -> None:
+def test_features_without_effect_are_added_if_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    clean(path)
-    damage(path)
+    made.plain(path)
+    made.a_vector_is_used_without_the_feature(path)
     assert planned(path).execute().repairs == ()
     assert planned(path, "features").execute().repairs == ("features",)
     assert check_table(str(path), CheckRequest(only=["P", "D"])).findings == ()
+
+
+def test_the_feature_of_a_type_is_added_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made.plain(path)
+    made.a_type_is_used_without_its_feature(path)
+    made.properties(path, delta__enableDeletionVectors="true")
+    plan = planned(path)
+    assert (plan.facts()["repairs"], plan.facts()["not_allowed"]) == (["required-features"], ["features"])
+    assert plan.execute().repairs == ("required-features",)
+    features = Table.open(path).snapshot.configuration.protocol.listed_features
+    assert features >= {"timestampNtz"}
+    assert "deletionVectors" not in features
+    assert {finding.repair for finding in check_table(str(path)).findings} == {"features"}
 
 
 def test_a_plan_says_what_it_does_and_what_remains(tmp_path: Path) -> None:
