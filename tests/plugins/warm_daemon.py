@@ -8,26 +8,34 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
+from importlib import import_module
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process with threads is not to be forked
+IMPORTED = (
+    "pandas",
+    "pyarrow.pandas_compat",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.worker",
+    "pyspark_delta.engines.arrow",
+    "pyspark_delta.engines.write_task",
+    "pyspark_delta.spark.engine.write.job",
+    "pyspark_delta.spark.source.reader",
+    "pyspark_delta.spark.source.writer",
+)
 
-import pandas
-import pyarrow.pandas_compat
-import pyspark.sql.pandas.serializers
-import pyspark.worker
-from pyspark.daemon import manager
 
-import pyspark_delta.engines.arrow
-import pyspark_delta.engines.write_task
-import pyspark_delta.spark.engine.write.job
-import pyspark_delta.spark.source.reader
-import pyspark_delta.spark.source.writer
-
-IMPORTED = (pandas, pyarrow, pyspark, pyspark_delta)
-
-if __name__ == "__main__":
+def main() -> None:
+    """Import the modules and serve, as PySpark's own module does."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process with threads is not to be forked
+    sys.path[:] = [entry for entry in sys.path if not entry.endswith((".jar", ".zip"))]  # which workers read again
+    for name in IMPORTED:
+        import_module(name)
     assert threading.active_count() == 1
     gc.collect()
     gc.freeze()  # a worker collects garbage after each task: not among what was imported
-    manager()
+    import_module("pyspark.daemon").manager()
+
+
+if __name__ == "__main__":
+    main()
