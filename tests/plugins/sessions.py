@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -27,17 +27,15 @@ SETTINGS = {
     "spark.log.level": "OFF",
 }
 # What costs each test time, and concerns none: the imports of every new worker, and five calls of the JVM for each call
-# of a function of columns, to note its line for messages. The stage `cluster` has what users have.
+# of a function of columns, to note its line for messages. The stage `cluster` has both.
 LEAN = {
     "spark.python.daemon.module": "tests.plugins.warm_daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 # A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage. All
 # of Spark's compiled methods find room; with one compiler the JVM gives them little, and compiles them again and again.
-SHORT_LIVED = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g -Xmn400m "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+EXECUTOR = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+SHORT_LIVED = f"{EXECUTOR} -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m -Xms1g -Xmn400m"
 
 
 def pytest_configure() -> None:
@@ -92,8 +90,8 @@ def delta_connect(plain_connect: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session of a cluster whose two executors are processes of their own."""
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # executors are started from its folder
-    session = _start(SparkSession.builder.master("local-cluster[2,1,1024]"), tmp_path_factory, {})
+    executors = {"spark.executor.extraJavaOptions": EXECUTOR}
+    session = _start(SparkSession.builder.master("local-cluster[2,1,1024]"), tmp_path_factory, executors)
     yield session
     session.stop()
 
@@ -135,7 +133,8 @@ def _prepare_environment() -> None:
 def _without_zipped_pyspark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A JVM that starts here lets workers import the PySpark that is installed, not Spark's zipped copy of it.
 
-    What is zipped is compiled again by every process that forks workers, and read again by each worker.
+    What is zipped is compiled again by every process that forks workers, and read again by each worker. Executors that
+    are processes of their own are started from the folder, and leave their files in it.
     """
     home, installed = tmp_path_factory.mktemp("spark"), Path(pyspark.__file__).parent
     for folder in ("bin", "jars"):
@@ -146,13 +145,13 @@ def _without_zipped_pyspark(tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def _start(
-    builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory, lean: Mapping[str, str]
+    builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory, more: Mapping[str, str]
 ) -> SparkSession:
     _prepare_environment()
-    for name, value in {**SETTINGS, **lean}.items():
+    for name, value in {**SETTINGS, **more}.items():
         builder = builder.config(name, value)
     warehouse = tmp_path_factory.mktemp("warehouse")
-    with warnings.catch_warnings(), _without_zipped_pyspark(tmp_path_factory) if lean else nullcontext():
+    with warnings.catch_warnings(), _without_zipped_pyspark(tmp_path_factory):
         # Spark Connect starts its server with all settings, and then says which cannot be set in the session as well.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
         return builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
