@@ -3,6 +3,9 @@
 A fixture whose name holds `connect` makes a test `connect`, one that ends with `_cluster` makes it `cluster`, and one
 whose name holds `spark` makes it `spark`. Tests that choose their fixture by a parameter are in a folder of the stage's
 name, as are those that need an environment without PySpark (`bare`).
+
+A class that repeats tests of another, as on another kind of session, may name in `USUAL` those that always run; the
+others run at the full length (`tests/lengths.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Sequence
 
 import pytest
 from hypothesis import settings
+from tests.lengths import FULL
 
 # Time limits per example only tell how busy the machine is; CI repeats the same examples.
 settings.register_profile("suite", deadline=None)
@@ -20,8 +24,12 @@ settings.load_profile("suite-ci" if os.environ.get("CI") else "suite")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Add the marks before `-m` selects by them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add the marks before `-m` selects by them; leave the tests that are for the full length to it."""
+    long = [] if FULL else [item for item in items if _is_long(item)]
+    if long:
+        items[:] = [item for item in items if not _is_long(item)]
+        config.hook.pytest_deselected(items=long)
     for item in items:
         mark = stage_of(getattr(item, "fixturenames", ()), item.path.parts)
         if mark is not None:
@@ -38,3 +46,9 @@ def stage_of(fixtures: Sequence[str], path: Sequence[str]) -> str | None:
     if any("spark" in name for name in fixtures):
         return "spark"
     return "bare" if "bare" in path else None
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """Whether a class of tests leaves a test to the full length: its `USUAL` names those that always run."""
+    usual = getattr(getattr(item, "cls", None), "USUAL", None)
+    return usual is not None and getattr(item, "originalname", item.name) not in usual
