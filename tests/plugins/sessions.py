@@ -26,11 +26,13 @@ SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.log.level": "OFF",
 }
-# What costs each test time, and concerns none: the imports of every new worker, and five calls of the JVM for each call
-# of a function of columns, to note its line for messages. The stage `cluster` has both.
+# What costs each test time, and concerns none: the imports of every new worker; five calls of the JVM for each call of
+# a function of columns, to note its line for messages; code generated for few rows. The stage `cluster` has all of it.
 LEAN = {
     "spark.python.daemon.module": "tests.plugins.warm_daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 # A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage. All
 # of Spark's compiled methods find room; with one compiler the JVM gives them little, and compiles them again and again.
