@@ -22,6 +22,7 @@ from tests.golden.catalogue import (
     that_add_something,
     unreadable,
 )
+from tests.lengths import FULL
 
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.scan.file_source import file_source
@@ -29,7 +30,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 from pyspark_delta.spark.frames.relation_columns import FIELD_ID_SETTINGS
 
-# One earlier version of each table is travelled to on Spark; Table.scan reads them all.
+# At the full length, one earlier version of each table is travelled to on Spark; Table.scan reads them all.
 TRAVELLED = [
     table
     for table in golden_tables()
@@ -38,7 +39,7 @@ TRAVELLED = [
     and any(not unreadable(version) for version in table.expected.get("versions", {}).values())
 ]
 travelled = pytest.mark.parametrize("table", TRAVELLED, ids=lambda t: t.id)
-# The other ways share the planner and the log reader with Catalyst's: a sample shows that they ask for the version.
+# All ways share the planner and the log reader with Table.scan: a sample shows that they ask for the version.
 sampled = pytest.mark.parametrize("table", TRAVELLED[::5], ids=lambda t: t.id)
 
 
@@ -93,7 +94,7 @@ def test_connect_scan(delta_connect: SparkSession, table: GoldenTable, tmp_path:
     assert_content(rows_of(frame, tmp_path), table.expected)
 
 
-@travelled
+@travelled if FULL else sampled
 def test_catalyst_scan_travels(delta_spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     version, expected = next((v, e) for v, e in table.expected["versions"].items() if not unreadable(e))
     frame = delta_spark.read.format("delta").option("versionAsOf", version).load(str(table.path))
