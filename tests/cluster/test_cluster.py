@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.costs import SPARK, TASKS, engine_of, set_cost
 from tests.golden.catalogue import assert_content, golden_tables
+from tests.lengths import FULL, length
 from tests.managed import Warehouse
 
 from pyspark_delta import DeltaTable, Snapshot, Table, Transaction
@@ -55,7 +56,7 @@ def expected() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("door", ["delta_cluster", "plain_cluster"])
-@pytest.mark.parametrize("table_id", DOORS)
+@pytest.mark.parametrize("table_id", DOORS if FULL else DOORS[::2])
 def test_both_doors_read(
     request: pytest.FixtureRequest, golden_table: Callable[[str], Path], door: str, table_id: str
 ) -> None:
@@ -68,7 +69,7 @@ def test_both_doors_read(
 @pytest.mark.parametrize("door", ["delta_cluster", "plain_cluster"])
 def test_a_sequence_of_appends_and_overwrites(request: pytest.FixtureRequest, tmp_path: Path, door: str) -> None:
     session, expected = request.getfixturevalue(door), []
-    for number in range(9):
+    for number in range(length(5, 9)):
         writer = session.range(number * 100, number * 100 + 100, 1, 2).write.format("delta")
         mode = "overwrite" if number % 4 == 3 else "append"
         writer.mode(mode).save(str(tmp_path))
@@ -79,6 +80,7 @@ def test_a_sequence_of_appends_and_overwrites(request: pytest.FixtureRequest, tm
     assert [row["id"] for row in rows(tmp_path)] == expected[-1]
 
 
+@pytest.mark.parametrize("engine", ENGINES if FULL else ["Arrow in tasks"], indirect=True)
 def test_concurrent_appends_and_deletes_of_two_threads(
     delta_cluster: SparkSession, tmp_path: Path, engine: str
 ) -> None:
@@ -119,7 +121,11 @@ def test_micro_batches_of_a_stream_have_their_effect_once(
 
 
 # ------------------------------------------------------------------------------------------------------- statements
-@pytest.mark.parametrize("properties", [{**VECTORS, **FEED}, FEED])
+CHANGED = [("Arrow in tasks", {**VECTORS, **FEED}), ("Spark", FEED)]
+OTHERS = [("Arrow in tasks", FEED), ("Spark", {**VECTORS, **FEED})]
+
+
+@pytest.mark.parametrize(("engine", "properties"), [*CHANGED, *(OTHERS if FULL else [])], indirect=["engine"])
 def test_c252_rows_are_deleted_and_updated(
     delta_cluster: SparkSession, plain_cluster: SparkSession, tmp_path: Path, engine: str, properties: dict[str, str]
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.golden.columnar_digest import columnar_digest
+from tests.lengths import FULL
 
 GOLDEN = Path(os.environ.get("PYSPARK_DELTA_GOLDEN") or Path(__file__).parents[3] / "shared" / "golden")
 
@@ -69,6 +70,19 @@ def parametrize(*kinds: str, only: Callable[[GoldenTable], bool] = lambda _: Tru
         absent = pytest.mark.skip(reason=f"golden tables not found at {GOLDEN}; set PYSPARK_DELTA_GOLDEN")
         return pytest.mark.parametrize("table", [pytest.param(None, marks=absent, id="absent")])
     return pytest.mark.parametrize("table", [pytest.param(t, id=t.id) for t in chosen])
+
+
+def that_add_something() -> Callable[[GoldenTable], bool]:
+    """Whether a table has a feature or a type of columns that none before it has; true for all at the full length."""
+    seen: set[str] = set()
+
+    def adds(table: GoldenTable) -> bool:
+        found = {*table.expected["features"], *(json.dumps(column["type"]) for column in table.expected["columns"])}
+        new = found - seen
+        seen.update(found)
+        return FULL or bool(new)
+
+    return adds
 
 
 @cache

@@ -1,4 +1,8 @@
-"""Every golden table through Spark: Catalyst scan, public scan and Python Data Source give equal rows."""
+"""The golden tables through Spark: Catalyst scan, public scan and Python Data Source give equal rows.
+
+Each table is read by the first two. The Python Data Source reads as `Table.scan`, and Spark Connect as the public scan,
+which read them all: at the usual length they read those that have something new.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.golden.catalogue import REFUSED, GoldenTable, assert_content, golden_tables, parametrize, unreadable
+from tests.golden.catalogue import (
+    REFUSED,
+    GoldenTable,
+    assert_content,
+    golden_tables,
+    parametrize,
+    that_add_something,
+    unreadable,
+)
+from tests.lengths import FULL
 
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.scan.file_source import file_source
@@ -17,7 +30,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 from pyspark_delta.spark.frames.relation_columns import FIELD_ID_SETTINGS
 
-# One earlier version of each table is travelled to on Spark; Table.scan reads them all.
+# At the full length, one earlier version of each table is travelled to on Spark; Table.scan reads them all.
 TRAVELLED = [
     table
     for table in golden_tables()
@@ -26,7 +39,7 @@ TRAVELLED = [
     and any(not unreadable(version) for version in table.expected.get("versions", {}).values())
 ]
 travelled = pytest.mark.parametrize("table", TRAVELLED, ids=lambda t: t.id)
-# The other ways share the planner and the log reader with Catalyst's: a sample shows that they ask for the version.
+# All ways share the planner and the log reader with Table.scan: a sample shows that they ask for the version.
 sampled = pytest.mark.parametrize("table", TRAVELLED[::5], ids=lambda t: t.id)
 
 
@@ -69,19 +82,19 @@ def test_data_frame_scan(spark_by_ids: SparkSession, table: GoldenTable, tmp_pat
     assert_content(rows_of(data_frame(spark_by_ids, snapshot), tmp_path), table.expected)
 
 
-@parametrize("table")
+@parametrize("table", only=that_add_something())
 def test_python_data_source(plain_spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     frame = plain_spark.read.format("delta").load(str(table.path))
     assert_content(rows_of(frame, tmp_path), table.expected)
 
 
-@parametrize("table")
+@parametrize("table", only=that_add_something())
 def test_connect_scan(delta_connect: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     frame = delta_connect.read.format("delta").load(str(table.path))
     assert_content(rows_of(frame, tmp_path), table.expected)
 
 
-@travelled
+@travelled if FULL else sampled
 def test_catalyst_scan_travels(delta_spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     version, expected = next((v, e) for v, e in table.expected["versions"].items() if not unreadable(e))
     frame = delta_spark.read.format("delta").option("versionAsOf", version).load(str(table.path))

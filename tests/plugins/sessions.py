@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -25,12 +26,18 @@ SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.log.level": "OFF",
 }
+# What costs each test time, and concerns none: the imports of every new worker; five calls of the JVM for each call of
+# a function of columns, to note its line for messages; code generated for few rows. The stage `cluster` has all of it.
+LEAN = {
+    "spark.python.daemon.module": "tests.plugins.warm_daemon",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 # A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage. All
 # of Spark's compiled methods find room; with one compiler the JVM gives them little, and compiles them again and again.
-SHORT_LIVED = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g -Xmn400m "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+EXECUTOR = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+SHORT_LIVED = f"{EXECUTOR} -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m -Xms1g -Xmn400m"
 
 
 def pytest_configure() -> None:
@@ -41,7 +48,7 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The classic session of this process."""
-    session = _start(SparkSession.builder.master("local[2]"), tmp_path_factory)
+    session = _start(SparkSession.builder.master("local[2]"), tmp_path_factory, LEAN)
     yield session
     session.stop()
 
@@ -67,9 +74,10 @@ def plain_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
     """The Spark Connect session of this process, with a server of its own."""
     # Spark that knows that it is tested runs rules twice to compare: its JVM is started before it is told.
     _prepare_environment()
-    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(SETTINGS.items())))
+    with _without_zipped_pyspark(tmp_path_factory):
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list({**SETTINGS, **LEAN}.items())))
     os.environ["SPARK_TESTING"] = "1"  # the server takes any free port, and the client asks it which
-    session = _start(SparkSession.builder.remote("local[2]"), tmp_path_factory)
+    session = _start(SparkSession.builder.remote("local[2]"), tmp_path_factory, LEAN)
     yield session
     session.stop()
 
@@ -84,8 +92,8 @@ def delta_connect(plain_connect: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session of a cluster whose two executors are processes of their own."""
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # executors are started from its folder
-    session = _start(SparkSession.builder.master("local-cluster[2,1,1024]"), tmp_path_factory)
+    executors = {"spark.executor.extraJavaOptions": EXECUTOR}
+    session = _start(SparkSession.builder.master("local-cluster[2,1,1024]"), tmp_path_factory, executors)
     yield session
     session.stop()
 
@@ -118,15 +126,34 @@ def count_jobs(spark: SparkSession) -> Callable[[Callable[[], object]], int]:
 def _prepare_environment() -> None:
     """Spark's Python processes must be those of this environment, and find the package where it is not installed."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(SOURCES), str(SOURCES.parent), os.environ.get("PYTHONPATH")])
+    )
 
 
-def _start(builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+@contextmanager
+def _without_zipped_pyspark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A JVM that starts here lets workers import the PySpark that is installed, not Spark's zipped copy of it.
+
+    What is zipped is compiled again by every process that forks workers, and read again by each worker. Executors that
+    are processes of their own are started from the folder, and leave their files in it.
+    """
+    home, installed = tmp_path_factory.mktemp("spark"), Path(pyspark.__file__).parent
+    for folder in ("bin", "jars"):
+        (home / folder).symlink_to(installed / folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_HOME", str(home))
+        yield
+
+
+def _start(
+    builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory, more: Mapping[str, str]
+) -> SparkSession:
     _prepare_environment()
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, **more}.items():
         builder = builder.config(name, value)
     warehouse = tmp_path_factory.mktemp("warehouse")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _without_zipped_pyspark(tmp_path_factory):
         # Spark Connect starts its server with all settings, and then says which cannot be set in the session as well.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
         return builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()

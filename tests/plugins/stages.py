@@ -1,16 +1,21 @@
 """Marks tests by the Spark session they ask for, so that each stage of the suite can select its own.
 
-A fixture whose name holds `connect` makes a test `connect`, one with `cluster` makes it `cluster`, and one with `spark`
-makes it `spark`. Tests that choose their fixture by a parameter are in a folder of the stage's name, as are those that
-need an environment without PySpark (`bare`).
+A fixture whose name holds `connect` makes a test `connect`, one that ends with `_cluster` makes it `cluster`, and one
+whose name holds `spark` makes it `spark`. Tests that choose their fixture by a parameter are in a folder of the stage's
+name, as are those that need an environment without PySpark (`bare`).
+
+A class that repeats tests of another, as on another kind of session, may name in `USUAL` those that always run; the
+others run at the full length (`tests/lengths.py`).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import settings
+from tests.lengths import FULL
 
 # Time limits per example only tell how busy the machine is; CI repeats the same examples.
 settings.register_profile("suite", deadline=None)
@@ -19,15 +24,31 @@ settings.load_profile("suite-ci" if os.environ.get("CI") else "suite")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Add the marks before `-m` selects by them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add the marks before `-m` selects by them; leave the tests that are for the full length to it."""
+    long = [] if FULL else [item for item in items if _is_long(item)]
+    if long:
+        items[:] = [item for item in items if not _is_long(item)]
+        config.hook.pytest_deselected(items=long)
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if any("connect" in name for name in fixtures):
-            item.add_marker(pytest.mark.connect)
-        elif any("cluster" in name for name in (*fixtures, *item.path.parts)):
-            item.add_marker(pytest.mark.cluster)
-        elif any("spark" in name for name in fixtures):
-            item.add_marker(pytest.mark.spark)
-        elif "bare" in item.path.parts:
-            item.add_marker(pytest.mark.bare)
+        mark = stage_of(getattr(item, "fixturenames", ()), item.path.parts)
+        if mark is not None:
+            item.add_marker(mark)
+
+
+def stage_of(fixtures: Sequence[str], path: Sequence[str]) -> str | None:
+    """The mark of a test with these fixtures, in a file with these folders; None for one without a session."""
+    if any("connect" in name for name in fixtures):
+        return "connect"
+    # Tests of clustering need no cluster.
+    if any(name.endswith("_cluster") for name in fixtures) or "cluster" in path:
+        return "cluster"
+    if any("spark" in name for name in fixtures):
+        return "spark"
+    return "bare" if "bare" in path else None
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """Whether a class of tests leaves a test to the full length: its `USUAL` names those that always run."""
+    usual = getattr(getattr(item, "cls", None), "USUAL", None)
+    return usual is not None and getattr(item, "originalname", item.name) not in usual

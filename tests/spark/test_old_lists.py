@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 from tests.costs import SetCost
+from tests.lengths import FULL
 
 from pyspark_delta import DeltaTable
 from pyspark_delta.errors import UnsupportedDataFileError
@@ -95,26 +96,70 @@ def _merge_that_deletes(table: DeltaTable, session: SparkSession) -> Values:
 
 
 STATEMENTS = [_delete, _delete_as_spark_says, _update, _update_all, _merge, _merge_that_deletes]
+CHANGED: dict[str, list[Callable[[DeltaTable, SparkSession], Values]]] = {
+    "rewriting": [_delete, _update_all, _merge],
+    "vectors": [_delete_as_spark_says, _update, _merge],
+    "row ids and changes": [_delete, _update_all, _merge],
+    "partitions": [_delete_as_spark_says, _update, _merge_that_deletes],
+}
+"""The statements that change each kind of table at the usual length: of each kind one statement of either sort."""
+CHANGED_BY_CONNECT = {"rewriting": [_update], "vectors": [_delete], "row ids and changes": [_merge]}
+"""The same through Spark Connect, where the statements run as on classic sessions once files are read."""
+
+
+def _make(session: SparkSession, kind: str, table: Path) -> None:
+    """A file with the rows 1 to 3 as old writers store them, and one with the rows 4 and 5 as they are today."""
+    builder = DeltaTable.create(session).location(str(table)).addColumns(ROWS)
+    if kind == "partitions":
+        builder = builder.addColumn("part", "string").partitionedBy("part")
+    for name, value in KINDS[kind].items():
+        builder = builder.property(name, value)
+    builder.execute()
+    for ids in ((1, 2, 3), (4, 5)):
+        rows = session.createDataFrame([(i, [[i, None], []]) for i in ids], ROWS).coalesce(1)
+        if kind == "partitions":
+            rows = rows.withColumn("part", sf.lit("a"))
+        rows.write.format("delta").mode("append").save(str(table))
+    _store_as_old_writers_do(session, table)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[SparkSession, str], Path]:
+    """The table of a kind, made once by the kind of session that this process has."""
+    made: dict[str, Path] = {}
+
+    def find(session: SparkSession, kind: str) -> Path:
+        if kind not in made:
+            made[kind] = tmp_path_factory.mktemp("old lists") / "t"
+            _make(session, kind, made[kind])
+        return made[kind]
+
+    return find
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The kinds of tables of a test, and the statements that change them."""
+    kinds = list(KINDS) if FULL or metafunc.cls is TestClassic else list(CHANGED_BY_CONNECT)
+    if "change" in metafunc.fixturenames:
+        changed = CHANGED if metafunc.cls is TestClassic else CHANGED_BY_CONNECT
+        pairs = [(kind, change) for kind in kinds for change in (STATEMENTS if FULL else changed[kind])]
+        metafunc.parametrize(("table", "change"), pairs, indirect=["table"])
+    elif "table" in metafunc.fixturenames:
+        everywhere = FULL or metafunc.function.__name__ == "test_optimize_leaves_such_files_to_spark"
+        metafunc.parametrize("table", kinds if everywhere else kinds[:1], indirect=True)
 
 
 class OldLists:
-    @pytest.fixture(params=KINDS)
-    def table(self, request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) -> DeltaTable:
-        """A file with the rows 1 to 3 as old writers store them, and one with the rows 4 and 5 as they are today."""
-        location = str(tmp_path / "t")
-        builder = DeltaTable.create(session).location(location).addColumns(ROWS)
-        if request.param == "partitions":
-            builder = builder.addColumn("part", "string").partitionedBy("part")
-        for name, value in KINDS[request.param].items():
-            builder = builder.property(name, value)
-        builder.execute()
-        for ids in ((1, 2, 3), (4, 5)):
-            rows = session.createDataFrame([(i, [[i, None], []]) for i in ids], ROWS).coalesce(1)
-            if request.param == "partitions":
-                rows = rows.withColumn("part", sf.lit("a"))
-            rows.write.format("delta").mode("append").save(location)
-        _store_as_old_writers_do(session, tmp_path / "t")
-        return DeltaTable.forPath(session, location)
+    @pytest.fixture
+    def table(
+        self,
+        request: pytest.FixtureRequest,
+        session: SparkSession,
+        tmp_path: Path,
+        made: Callable[[SparkSession, str], Path],
+    ) -> DeltaTable:
+        shutil.copytree(made(session, request.param), tmp_path / "t")
+        return DeltaTable.forPath(session, str(tmp_path / "t"))
 
     @pytest.fixture
     def ids(self, session: SparkSession, tmp_path: Path, table: DeltaTable) -> Callable[[], dict[str, int | None]]:
@@ -133,7 +178,6 @@ class OldLists:
             Table.open(tmp_path / "t").scan().to_arrow()
         assert _values(table) == _of(1, 2, 3, 4, 5)
 
-    @pytest.mark.parametrize("change", STATEMENTS)
     def test_statements_leave_such_files_to_spark(
         self,
         table: DeltaTable,

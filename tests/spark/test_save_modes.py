@@ -426,6 +426,18 @@ class TestClassic(WriteModes):
 
 
 class TestConnect(WriteModes):
+    """Through Spark Connect, where frames, columns and options take another way."""
+
+    USUAL = (
+        "test_merge_schema",
+        "test_overwrite_schema",
+        "test_new_tables_begin_with_the_properties_of_the_session",
+        "test_replace_where",
+        "test_dynamic_partition_overwrite",
+        "test_replace_using_and_on",
+        "test_c347_c349_c350_cluster_by",
+    )
+
     @pytest.fixture
     def session(self, plain_connect: SparkSession) -> SparkSession:
         return plain_connect

@@ -26,6 +26,7 @@ OPTIONS = {
     "azure_storage_sas_token": SECRET,
     "google_service_account_key": SECRET,
 }
+CODEGEN = "spark.sql.codegen.wholeStage"
 REDACTED = "(?i)url|secret|token|key|password"  # as the documentation advises for sessions without `enable`
 
 
@@ -91,6 +92,8 @@ def write_and_read(session: SparkSession, seen: Seen, path: str, options: dict[s
     def writer(rows: int) -> Any:
         return session.range(rows).write.format("delta").options(**options).mode("append")
 
+    codegen = session.conf.get(CODEGEN)
+    session.conf.set(CODEGEN, "true")  # which is shown too
     seen.run("writer", lambda: writer(1))
     seen.run("write", lambda: writer(10).save(path))
     seen.run("append", lambda: writer(3).save(path))
@@ -101,6 +104,7 @@ def write_and_read(session: SparkSession, seen: Seen, path: str, options: dict[s
     load().createOrReplaceTempView("hidden")
     seen.run("view", lambda: session.sql("SELECT * FROM hidden WHERE id = 1"))
     assert load().count() == 13
+    session.conf.set(CODEGEN, str(codegen))
 
 
 @pytest.mark.parametrize("uses_arrow", [True, False])
