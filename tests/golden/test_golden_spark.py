@@ -6,6 +6,7 @@ which read them all: at the usual length they read those that have something new
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 from pyspark_delta.spark.frames.relation_columns import FIELD_ID_SETTINGS
+from pyspark_delta.spark.session.enable import disable, enable
 
 # At the full length, one earlier version of each table is travelled to on Spark; Table.scan reads them all.
 TRAVELLED = [
@@ -59,6 +61,17 @@ def spark_by_ids(spark: SparkSession) -> SparkSession:
     return session
 
 
+@pytest.fixture(scope="module")
+def compiled_spark(delta_spark: SparkSession) -> Iterator[SparkSession]:
+    """An enabled session that generates code for its plans, as sessions of users do and those of other tests do not."""
+    session = delta_spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "true")
+    session.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+    enable(session)
+    yield session
+    disable(session)
+
+
 def rows_of(frame: DataFrame, folder: Path) -> pa.Table:
     """The rows of a frame; by way of a file where PySpark cannot convert null variants to Arrow."""
     if "variant" not in frame.schema.simpleString():
@@ -70,8 +83,8 @@ def rows_of(frame: DataFrame, folder: Path) -> pa.Table:
 
 
 @parametrize("table")
-def test_catalyst_scan(delta_spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
-    frame = delta_spark.read.format("delta").load(str(table.path))
+def test_catalyst_scan(compiled_spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
+    frame = compiled_spark.read.format("delta").load(str(table.path))
     assert_content(rows_of(frame, tmp_path), table.expected)
 
 

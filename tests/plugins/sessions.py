@@ -27,7 +27,8 @@ SETTINGS = {
     "spark.log.level": "OFF",
 }
 # What costs each test time, and concerns none: the imports of every new worker; five calls of the JVM for each call of
-# a function of columns, to note its line for messages; code generated for few rows. The stage `cluster` has all of it.
+# a function of columns, to note its line for messages; code generated for few rows. The stage `cluster` has all of it,
+# and generated code reads the golden tables.
 LEAN = {
     "spark.python.daemon.module": "tests.plugins.warm_daemon",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
