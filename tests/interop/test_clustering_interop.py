@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.interop.conftest import DeltaSparkServer
-from tests.lengths import length
+from tests.lengths import FULL, length
 from tests.pickled_tasks import PickledTasks
 
 from pyspark_delta.data.reader import read_plan
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.spark
 
 SAME = ("operation", "operationParameters", "isolationLevel", "isBlindAppend")
 ROUNDS = length(3, 4)  # ours, theirs, all anew by ours in tasks, and theirs once more
+WAYS = {"in this process": None, "in tasks": PickledTasks()}
 
 
 def opened(path: Path) -> Table:
@@ -139,7 +140,7 @@ def test_c353_stable_cubes_stay_in_ten_rounds(delta_spark_server: DeltaSparkServ
     assert min(makers.values()) >= 1
 
 
-@pytest.mark.parametrize("tasks", [None, PickledTasks()], ids=["in this process", "in tasks"])
+@pytest.mark.parametrize("tasks", WAYS.values() if FULL else [PickledTasks()], ids=WAYS if FULL else ["in tasks"])
 def test_a_whole_cube_of_ours_is_left_alone_by_delta_spark(
     delta_spark_server: DeltaSparkServer, tmp_path: Path, tasks: PickledTasks | None
 ) -> None:

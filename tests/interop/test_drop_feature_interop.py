@@ -27,7 +27,7 @@ TABLES = {  # the feature, and the properties of a table that uses it
     "inCommitTimestamp": "'delta.enableInCommitTimestamps' = 'true'",
     "vacuumProtocolCheck": "'delta.feature.vacuumProtocolCheck' = 'supported'",
 }
-WITH_REWRITING = ("deletionVectors", "columnMapping")  # of which files are written anew
+USUAL = ("deletionVectors",)  # test_drop_feature.py drops each
 OTHER = {  # engines that refuse the feature, of those that are installed
     "columnMapping": "polars",
     "typeWidening": "deltalake",
@@ -71,7 +71,7 @@ def values(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
-@pytest.mark.parametrize("feature", TABLES if FULL else WITH_REWRITING)
+@pytest.mark.parametrize("feature", TABLES if FULL else USUAL)
 def test_both_drop_a_feature_in_the_same_way(
     delta_spark_server: DeltaSparkServer, tmp_path: Path, feature: str
 ) -> None:

@@ -92,7 +92,7 @@ class Case:
 
 
 # What cases of several clauses do too, left to `make test-long`.
-OF_OTHERS = () if FULL else ("upsert", "update", "insert")
+OF_OTHERS = () if FULL else ("upsert", "update", "insert", "only_by_source")
 UPSERT = (Clause("whenMatchedUpdateAll"), Clause("whenNotMatchedInsertAll"))
 CASES = {
     "upsert": Case(UPSERT, ("feed_and_vectors", "rewriting")),
