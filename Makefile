@@ -30,7 +30,7 @@ test: prepare  ## run the whole test suite
 	$(BIN)/python scripts/run_tests.py
 
 test-fast: $(VENV)/.tests  ## run the tests that need no Spark
-	$(BIN)/python scripts/run_tests.py core
+	$(BIN)/python scripts/run_tests.py core $(if $(wildcard $(VENV_BARE)),bare)
 
 test-long: prepare  ## run the whole test suite at full length, for hours
 	PYSPARK_DELTA_TEST_FULL=1 \

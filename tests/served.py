@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 import sqlite3
+import ssl
 import threading
 import time
 import uuid
@@ -43,6 +44,7 @@ from pyspark_delta.storage import store_for
 BASE = "/api/2.1/unity-catalog"
 IDS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 Application = Callable[..., Any]
+UNUSED = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # `verify` of clients without TLS: to load the usual one takes 100 ms
 
 
 class Listening:

@@ -56,6 +56,11 @@ def test_opening_a_table_loads_only_what_every_table_needs(tmp_path: Path) -> No
     assert "pyspark_delta" in loaded
 
 
+def test_the_command_line_starts_with_what_every_command_needs() -> None:
+    loaded = {name.partition(".")[0] for name in run("import sys, pyspark_delta.cli.app; print(*sys.modules)").split()}
+    assert loaded & NOT_FOR_TABLES == {"rich", "typer"}
+
+
 def test_all_but_spark_can_be_imported_without_pyspark() -> None:
     outside = [
         ".".join(("pyspark_delta", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")

@@ -8,16 +8,38 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyspark_delta"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 450
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a module says of itself: `imports` are those of functions too, each a module and the names taken from it."""
+
+    has_docstring: bool
+    classes: tuple[str, ...]
+    imports: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@cache
+def _source(module: Path) -> Source:
+    tree, classes, imports = ast.parse(module.read_text()), list[str](), list[tuple[str, tuple[str, ...]]]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            classes.append(node.name)
+        elif isinstance(node, ast.Import):
+            imports += [(alias.name, ()) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imports.append((node.module, tuple(alias.name for alias in node.names)))
+    return Source(bool(ast.get_docstring(tree)), tuple(classes), tuple(imports))
 
 
 def test_layers_hold() -> None:
@@ -43,7 +65,7 @@ def test_no_module_outgrows_its_idea() -> None:
 
 
 def test_every_module_opens_with_a_sentence() -> None:
-    without = [str(m.relative_to(PACKAGE)) for m in MODULES if not ast.get_docstring(ast.parse(m.read_text()))]
+    without = [str(m.relative_to(PACKAGE)) for m in MODULES if not _source(m).has_docstring]
     assert without == []
 
 
@@ -53,20 +75,23 @@ def test_modules_are_named_for_what_they_hold() -> None:
 
 def test_classes_are_named_for_what_they_are() -> None:
     vague = [
-        f"{module.relative_to(PACKAGE)}: {node.name}"
+        f"{module.relative_to(PACKAGE)}: {name}"
         for module in MODULES
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.ClassDef) and node.name.endswith(("Manager", "Impl", "Helper", "Utils"))
+        for name in _source(module).classes
+        if name.endswith(("Manager", "Impl", "Helper", "Utils"))
     ]
     assert vague == []
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda m: str(m.relative_to(PACKAGE)))
-def test_only_the_spark_package_imports_pyspark(module: Path) -> None:
-    if module.is_relative_to(PACKAGE / "spark"):
-        return
-    found = {name for name in _run_time_imports(module) if name.partition(".")[0] in ("pyspark", "py4j")}
-    assert found <= _looked_for_in_the_environment(module)
+def test_only_the_spark_package_imports_pyspark() -> None:
+    offenders = {
+        str(module.relative_to(PACKAGE)): name
+        for module in MODULES
+        if not module.is_relative_to(PACKAGE / "spark")
+        for name in _run_time_imports(module)
+        if name.partition(".")[0] in ("pyspark", "py4j")
+    }
+    assert offenders == {}
 
 
 def test_no_module_imports_a_feature_by_name() -> None:
@@ -76,36 +101,30 @@ def test_no_module_imports_a_feature_by_name() -> None:
     assert offenders == {}
 
 
-def _looked_for_in_the_environment(module: Path) -> set[str]:
-    """The doctor looks whether PySpark is there; nothing else may."""
-    return {"pyspark"} if module == PACKAGE / "cli" / "doctor.py" else set()
-
-
 def _name_of(module: Path) -> str:
     return ".".join(("pyspark_delta", *module.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
 
 
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(map(_name_of, MODULES))
+
+
 def _all_imports(module: Path) -> Iterator[str]:
     """The modules that a file imports; a package is not counted where only a module of it is imported."""
-    names = {_name_of(other) for other in MODULES}
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            members = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from members & names
-            if members - names:
-                yield node.module
+    names = _names()
+    for origin, taken in _source(module).imports:
+        members = {f"{origin}.{name}" for name in taken}
+        yield from members & names
+        if members - names or not taken:
+            yield origin
 
 
 def _run_time_imports(module: Path) -> Iterator[str]:
     """All modules a file imports, those in functions too."""
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    for origin, taken in _source(module).imports:
+        yield origin
+        yield from (f"{origin}.{name}" for name in taken)
 
 
 def test_rules_of_a_table_are_read_through_the_check() -> None:

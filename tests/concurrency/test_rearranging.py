@@ -11,11 +11,13 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import length
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import MetadataChangedError
@@ -32,9 +34,28 @@ from pyspark_delta.table import Table
 
 Writer = Callable[[Table], object]
 ROWS = 40
+END = length(21, 36)  # of the ids that a thread deletes one by one
 
 
-def make(path: Path, *, vectors: bool = True) -> Table:
+Make = Callable[..., Table]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """Make copies of two tables, which are written once."""
+    folder = tmp_path_factory.mktemp("originals")
+
+    @cache
+    def original(vectors: bool) -> Table:
+        return written(folder / str(vectors), vectors=vectors)
+
+    def copy(path: Path, *, vectors: bool = True) -> Table:
+        return copied(original(vectors), path)
+
+    return copy
+
+
+def written(path: Path, *, vectors: bool) -> Table:
     """Four files in each of two partitions, with deleted rows in some; row ids and the change data feed."""
     properties = {
         "delta.enableDeletionVectors": vectors,
@@ -51,7 +72,7 @@ def make(path: Path, *, vectors: bool = True) -> Table:
 
 def copied(table: Table, path: Path) -> Table:
     """A copy of a table, whose rows have the same ids."""
-    shutil.copytree(table.location, path)
+    shutil.copytree(table.location, path, dirs_exist_ok=True)
     return Table.open(path)
 
 
@@ -120,7 +141,7 @@ def orphans(table: Table, before: set[Path]) -> set[str]:
 
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("name", WRITERS)
-def test_neither_side_loses(name: str, vectors: bool, tmp_path: Path) -> None:
+def test_neither_side_loses(name: str, vectors: bool, tmp_path: Path, make: Make) -> None:
     write = WRITERS[name]
     alone = make(tmp_path / "alone", vectors=vectors)
     table = copied(alone, tmp_path / "table")
@@ -152,7 +173,7 @@ def test_neither_side_loses(name: str, vectors: bool, tmp_path: Path) -> None:
         assert not Table.open(table.location).changes(starting_version=result.version).to_arrow().num_rows
 
 
-def test_a_given_up_bin_is_done_by_the_next_run(tmp_path: Path) -> None:
+def test_a_given_up_bin_is_done_by_the_next_run(tmp_path: Path, make: Make) -> None:
     table = make(tmp_path, vectors=False)
     run(plan_of("optimize", table), WRITERS["delete one partition"])
     expected = content(table)
@@ -162,7 +183,7 @@ def test_a_given_up_bin_is_done_by_the_next_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["delete", "update", "delete a file"])
-def test_a_purge_is_not_in_the_way_either(name: str, tmp_path: Path) -> None:
+def test_a_purge_is_not_in_the_way_either(name: str, tmp_path: Path, make: Make) -> None:
     alone = make(tmp_path / "alone")
     table = copied(alone, tmp_path / "table")
     WRITERS[name](alone)
@@ -173,7 +194,7 @@ def test_a_purge_is_not_in_the_way_either(name: str, tmp_path: Path) -> None:
     assert content(table) == content(alone)
 
 
-def test_a_change_after_each_batch_meets_the_later_batches(tmp_path: Path) -> None:
+def test_a_change_after_each_batch_meets_the_later_batches(tmp_path: Path, make: Make) -> None:
     """The second batch is based on the first snapshot, and meets the commits since: ours and others'."""
     table = make(tmp_path)
     plan = plan_optimize(table.snapshot, OptimizeRequest(threads=1, batch_size=1))
@@ -190,7 +211,7 @@ def test_a_change_after_each_batch_meets_the_later_batches(tmp_path: Path) -> No
     assert [row[0] for row in content(table)] == sorted(set(range(160)) - {0, 1, 3, 4, 5, 41, 44, 60, 61, 100})
 
 
-def test_rows_in_any_order_are_found_by_their_origins(tmp_path: Path) -> None:
+def test_rows_in_any_order_are_found_by_their_origins(tmp_path: Path, make: Make) -> None:
     """A layout that reorders rows says where each row is from."""
 
     def backwards(rewriting: Rewriting, source: Bin, check: Callable[[], None]) -> RewrittenBin:
@@ -216,7 +237,7 @@ def test_rows_in_any_order_are_found_by_their_origins(tmp_path: Path) -> None:
     assert (result.bins_given_up, content(table)) == (0, content(alone))
 
 
-def test_without_origins_only_the_touched_bin_is_given_up(tmp_path: Path) -> None:
+def test_without_origins_only_the_touched_bin_is_given_up(tmp_path: Path, make: Make) -> None:
     def forgetful(rewriting: Rewriting, source: Bin, check: Callable[[], None]) -> RewrittenBin:
         return replace(rewrite_in_order(rewriting, source, check), origins=None)
 
@@ -225,7 +246,7 @@ def test_without_origins_only_the_touched_bin_is_given_up(tmp_path: Path) -> Non
     assert (result.bins, result.bins_given_up) == (1, 1)
 
 
-def test_a_dropped_column_ends_the_run_and_what_was_committed_stays(tmp_path: Path) -> None:
+def test_a_dropped_column_ends_the_run_and_what_was_committed_stays(tmp_path: Path, make: Make) -> None:
     table = make(tmp_path)
     before: Any = content(table)
     with pytest.raises(MetadataChangedError):
@@ -233,14 +254,14 @@ def test_a_dropped_column_ends_the_run_and_what_was_committed_stays(tmp_path: Pa
     assert content(table) == before
 
 
-def test_many_writers_at_once(tmp_path: Path) -> None:
+def test_many_writers_at_once(tmp_path: Path, make: Make) -> None:
     """An optimizer in a loop and a deleter in another thread: every deletion lands, and no row comes back."""
     table = make(tmp_path)
     failures: list[BaseException] = []
 
     def delete() -> None:
         try:
-            for number in range(6, 36):
+            for number in range(6, END):
                 Table.open(table.location).delete(f"id = {number}")
         except BaseException as error:
             failures.append(error)
@@ -251,12 +272,12 @@ def test_many_writers_at_once(tmp_path: Path) -> None:
         Table.open(table.location).optimize(max_deleted_share=0.0)
     thread.join()
     assert not failures
-    gone = {3, 4, 5, 41, 44, 100, *range(6, 36)}
+    gone = {3, 4, 5, 41, 44, 100, *range(6, END)}
     assert [row[0] for row in content(table)] == sorted(set(range(160)) - gone)
     assert len({row[3] for row in content(table)}) == 160 - len(gone)
 
 
-def test_c363_in_commit_timestamps_follow_the_winner(tmp_path: Path) -> None:
+def test_c363_in_commit_timestamps_follow_the_winner(tmp_path: Path, make: Make) -> None:
     table = make(tmp_path)
     table.alter().set_properties({"delta.enableInCommitTimestamps": "true"})
     future: list[int] = []
@@ -277,7 +298,7 @@ def test_c363_in_commit_timestamps_follow_the_winner(tmp_path: Path) -> None:
     assert info.in_commit_timestamp == future[0] + 1
 
 
-def test_c016_c282_a_vacuum_keeps_the_vectors_that_were_carried_over(tmp_path: Path) -> None:
+def test_c016_c282_a_vacuum_keeps_the_vectors_that_were_carried_over(tmp_path: Path, make: Make) -> None:
     table = make(tmp_path)
     result = run(plan_of("optimize", table), WRITERS["delete"])
     expected = content(table)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.served import Served
@@ -19,18 +19,25 @@ from pyspark_delta.testing.catalog_repairs import MirroredRepairs, StagedRepairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup, fresh, raises
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with Served(tmp_path) as server:
-        server.catalog.create_schema("main", "tests")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(tmp_path_factory.mktemp("served")) as server:
         yield server
+
+
+@pytest.fixture
+def catalog(served: Served) -> str:
+    """A catalog of the server that no other test uses, with the schema `tests`."""
+    name = f"c{uuid.uuid4().hex}"
+    served.catalog.create_schema(name, "tests")
+    return name
 
 
 class TestDeltaApi(CatalogContract, StagedCommits, Registering, MirroredTables, KeptMetadata, MirroredRepairs):
     @pytest.fixture
-    def setup(self, served: Served) -> CatalogSetup:
+    def setup(self, served: Served, catalog: str) -> CatalogSetup:
         token = served.token()
-        return CatalogSetup(make=lambda: served.client(token))
+        return CatalogSetup(make=lambda: served.client(token, catalog), catalog=catalog)
 
 
 class TestLegacyEndpoints(StagedCommits, Registering, StagedRepairs):
@@ -49,11 +56,11 @@ class TestLegacyEndpoints(StagedCommits, Registering, StagedRepairs):
         assert catalog.load_table(table.name) == table
 
     @pytest.fixture
-    def setup(self, served: Served) -> CatalogSetup:
+    def setup(self, served: Served, catalog: str) -> CatalogSetup:
         token = served.token()
 
         def make() -> UnityCatalog:
             connection = Connection(served.url, token)
             return UnityCatalog(connection, LegacyApi(connection))
 
-        return CatalogSetup(make=make)
+        return CatalogSetup(make=make, catalog=catalog)

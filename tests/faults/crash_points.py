@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tests.lengths import FULL
+
 from pyspark_delta.errors import DeltaError, DeltaWarning, TableNotFoundError
 from pyspark_delta.log.listing import list_log
 from pyspark_delta.snapshot import Snapshot
@@ -21,6 +23,7 @@ from pyspark_delta.table import Table
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, connection_lost, crash
 
 Rows = list[dict[str, Any]]
+WRITING = ("open_output", "write", "write_if_absent", "delete")
 _NEVER = 1_000_000
 
 
@@ -60,6 +63,19 @@ def new_location() -> str:
 def count_calls(operation: Operation, kind: str = "any") -> int:
     """How many storage calls of a kind the operation makes when nothing fails."""
     return _run(operation, prepared(operation), Fault(kind=kind, nth=_NEVER)).calls
+
+
+def telling_points(operation: Operation) -> Iterator[CrashPoint]:
+    """The ways in which the operation can fail that leave the table, or the operation, in different states.
+
+    The process ends before any call: after a call is before the next one. The connection is lost at calls that write,
+    and it is known or not whether they did.
+    """
+    if FULL:
+        yield from crash_points(operation)
+        return
+    yield from (point for point in crash_points(operation) if point.crashes and point.when == "before")
+    yield from (point for point in crash_points(operation, WRITING) if not point.crashes)
 
 
 def crash_points(operation: Operation, kinds: Sequence[str] = ("any",)) -> Iterator[CrashPoint]:

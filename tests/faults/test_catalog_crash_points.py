@@ -10,10 +10,13 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.crash_points import WRITING
+from tests.lengths import FULL
 from tests.managed import Warehouse
 
 from pyspark_delta.ddl.change import commit_change
@@ -22,7 +25,7 @@ from pyspark_delta.errors import CatalogNameNotFoundError, CommitStateUnknownErr
 from pyspark_delta.log.listing import list_log
 from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.testing.catalog_faults import FaultyCatalog, no_answer
-from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, connection_lost, crash
+from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, crash
 
 _NEVER = 1_000_000
 Run = Callable[[Warehouse], object]
@@ -88,15 +91,24 @@ def new_warehouse(directory: Path) -> Warehouse:
 @pytest.mark.parametrize("at", ["store", "catalog"])
 @pytest.mark.parametrize("run", [append, stage, create])
 def test_c446_c448_c453_c455_c468_c470_a_failure_at_every_call(run: Run, at: str, tmp_path: Path) -> None:
-    warehouse = new_warehouse(tmp_path)
-    with failing(warehouse, at, Fault(nth=_NEVER)) as counted:
-        run(warehouse)
-    raised = {"store": connection_lost, "catalog": no_answer}[at]
-    for nth in range(1, counted.calls + 1):
-        for when in ("before", "after"):
-            for raises in (raised, crash):
-                warehouse = new_warehouse(tmp_path)
-                survive(run, warehouse, at, Fault(nth=nth, when=when, raises=raises))  # type: ignore[arg-type]
+    faults = [Fault(raises=crash), *_lost(at)]
+    if FULL or at == "catalog":
+        faults.append(Fault(raises=crash, when="after"))  # in the store, this is before the next call
+    for fault in faults:
+        warehouse = new_warehouse(tmp_path)
+        with failing(warehouse, at, replace(fault, nth=_NEVER)) as counted:
+            run(warehouse)
+        for nth in range(1, counted.calls + 1):
+            survive(run, new_warehouse(tmp_path), at, replace(fault, nth=nth))
+
+
+def _lost(at: str) -> Iterator[Fault]:
+    """Answers that are lost, at the usual length only those of the store that say whether something was written."""
+    for when in ("before", "after"):
+        if at == "catalog":
+            yield Fault(raises=no_answer, when=when)  # type: ignore[arg-type]
+        else:
+            yield from (Fault(kind=kind, when=when) for kind in (["any"] if FULL else WRITING))  # type: ignore[arg-type]
 
 
 def survive(run: Run, warehouse: Warehouse, at: str, fault: Fault) -> None:

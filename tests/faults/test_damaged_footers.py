@@ -106,11 +106,11 @@ print("answers", answers // len(uses))
 
 
 def test_damaged_statistics_do_not_end_the_process(tmp_path: Path) -> None:
-    _run(_FUZZ, tmp_path, length(1500, 40_000))
+    _run(_FUZZ, tmp_path, length(400, 40_000))
 
 
 def test_damaged_footers_of_data_files_do_not_end_the_process(tmp_path: Path) -> None:
-    _run(_DATA_FUZZ, tmp_path, length(120, 10_000))
+    _run(_DATA_FUZZ, tmp_path, length(60, 10_000))
 
 
 def _run(fuzz: str, tmp_path: Path, count: int) -> None:

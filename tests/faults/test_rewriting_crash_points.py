@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.faults.crash_points import Operation, Rows, content, crash_points, new_location, prepared, survive
+from tests.faults.crash_points import WRITING, Operation, Rows, content, crash_points, new_location, prepared, survive
 from tests.lengths import FULL
 from tests.pickled_tasks import PickledTasks
 
@@ -18,7 +18,6 @@ from pyspark_delta.table import Table
 from pyspark_delta.testing.faults import connection_lost
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_reconciled
 
-WRITING = ("open_output", "write", "write_if_absent", "delete")
 ZORDER = OptimizeRequest(zorder_by=["id"])
 COMMANDS: dict[str, Callable[[Table], object]] = {
     "optimize": lambda table: table.optimize(threads=1),

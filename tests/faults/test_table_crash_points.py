@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.faults.crash_points import Operation, Rows, content, crash_points, prepared, survive
+from tests.faults.crash_points import WRITING, Operation, Rows, content, crash_points, prepared, survive
 from tests.lengths import FULL
 
 from pyspark_delta.actions.model import SetTransaction
@@ -120,7 +120,6 @@ def check_feed(location: str) -> None:
     assert len(set(ids)) == len(ids)
 
 
-WRITING = ("open_output", "write", "write_if_absent", "delete")
 BY_VECTORS = ("delete", "update", "merge")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.interop.conftest import DeltaSparkServer
-from tests.lengths import length
+from tests.lengths import FULL, length
 from tests.pickled_tasks import PickledTasks
 
 from pyspark_delta.data.reader import read_plan
@@ -24,7 +24,8 @@ from pyspark_delta.transaction.write_plan import FileOptions
 pytestmark = pytest.mark.spark
 
 SAME = ("operation", "operationParameters", "isolationLevel", "isBlindAppend")
-ROUNDS = 4
+ROUNDS = length(3, 4)  # ours, theirs, all anew by ours in tasks, and theirs once more
+WAYS = {"in this process": None, "in tasks": PickledTasks()}
 
 
 def opened(path: Path) -> Table:
@@ -54,9 +55,10 @@ def cubes(path: Path) -> dict[str, list[tuple[str, str | None]]]:
     return found
 
 
-def insert(path: Path, number: int) -> str:
-    rows = f"select id, id * 7 % 1000 as b, named_struct('x', id) as s from range({number * 100}, {number * 100 + 100})"
-    return f"insert into delta.`{path}` {rows}"
+def insert(path: Path, turn: int) -> str:
+    """200 rows in two files."""
+    rows = f"id, id * 7 % 1000 as b, named_struct('x', id) as s from range({turn * 200}, {turn * 200 + 200})"
+    return f"insert into delta.`{path}` select /*+ repartition(2) */ {rows}"
 
 
 def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkServer, tmp_path: Path) -> None:
@@ -68,9 +70,7 @@ def test_c352_c353_each_clusters_after_the_other(delta_spark_server: DeltaSparkS
     commits: list[dict[str, Any]] = []
     by = '["`a.b`","s.x"]'
     for turn in range(ROUNDS):
-        peer.sql(
-            insert(path, 2 * turn), insert(path, 2 * turn + 1), f"delete from delta.`{path}` where id % 100 = {turn}"
-        )
+        peer.sql(insert(path, turn), f"delete from delta.`{path}` where id % 100 = {turn}")
         before = tracked(path)
         assert before == theirs(peer, path)
         if turn % 2:
@@ -113,8 +113,8 @@ def test_c353_stable_cubes_stay_in_ten_rounds(delta_spark_server: DeltaSparkServ
     stable, seen, makers = 1 << 40, dict[str, str](), Counter[str]()
     try:
         for turn in range(length(6, 10)):
-            for part in (2 * turn, 2 * turn + 1):
-                peer.sql(f"insert into delta.`{path}` select {columns} from range({part * 1000}, {part * 1000 + 1000})")
+            rows_of_turn = f"{columns} from range({turn * 2000}, {turn * 2000 + 2000})"
+            peer.sql(f"insert into delta.`{path}` select /*+ repartition(2) */ {rows_of_turn}")
             before, expected = stable_files(path, stable), (turn + 1) * 2000
             assert before == seen
             if turn % 2:
@@ -140,7 +140,7 @@ def test_c353_stable_cubes_stay_in_ten_rounds(delta_spark_server: DeltaSparkServ
     assert min(makers.values()) >= 1
 
 
-@pytest.mark.parametrize("tasks", [None, PickledTasks()], ids=["in this process", "in tasks"])
+@pytest.mark.parametrize("tasks", WAYS.values() if FULL else [PickledTasks()], ids=WAYS if FULL else ["in tasks"])
 def test_a_whole_cube_of_ours_is_left_alone_by_delta_spark(
     delta_spark_server: DeltaSparkServer, tmp_path: Path, tasks: PickledTasks | None
 ) -> None:

@@ -24,9 +24,12 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=TABLES if FULL else ["vectors"])
-def path(request: pytest.FixtureRequest, delta_spark_server: DeltaSparkServer, tmp_path: Path) -> Path:
-    path = tmp_path / "t"
+@pytest.fixture(scope="module", params=TABLES if FULL else ["vectors"])
+def original(
+    request: pytest.FixtureRequest, delta_spark_server: DeltaSparkServer, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A table of delta-spark, to copy."""
+    path = tmp_path_factory.mktemp("original") / "t"
     delta_spark_server.sql(
         f"create table delta.`{path}` (id bigint, p string) using delta partitioned by (p)"
         f" tblproperties ({TABLES[request.param]})",
@@ -34,6 +37,11 @@ def path(request: pytest.FixtureRequest, delta_spark_server: DeltaSparkServer, t
         f"delete from delta.`{path}` where id % 10 = 3",
     )
     return path
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "t"))
 
 
 def rows(path: Path) -> list[tuple[int, str]]:
@@ -73,6 +81,8 @@ def test_clones_are_equal_and_used_by_both(delta_spark_server: DeltaSparkServer,
     before = rows(path)
     for clone in (ours, expected, deep):
         assert rows(clone) == theirs(peer, clone) == before
+        if clone == expected and not FULL:
+            continue  # their own clone, which they change as any table of theirs
         peer.sql(
             f"insert into delta.`{clone}` values (1000, 'new')",
             f"delete from delta.`{clone}` where id % 10 = 5",
@@ -101,14 +111,15 @@ def test_versions_are_cloned_alike(delta_spark_server: DeltaSparkServer, path: P
 FLAT = "id, cast(id as tinyint) b, cast(id / 3 as decimal(12, 2)) m, 'ü' s, timestamp'2024-01-31 12:00:00' at"
 PARTITIONED = "id, id / 2 x, array(id) l, named_struct('a', id) st, date'2024-01-31' day, cast(id % 3 as int) n"
 ODD = "id, map('k', id) m, if(id % 3 = 0, null, concat('a b/%:=', id % 3)) p"
+ALL = f"{PARTITIONED}, {FLAT.removeprefix('id, ')}"
 PARQUET = {  # declared partition columns, and the rows
     "flat": ("", FLAT),
-    "partitioned": ("day date, n int", PARTITIONED),
+    "partitioned": ("day date, n int", ALL),
     "odd values": ("p string", ODD),
 }
 
 
-@pytest.mark.parametrize("kind", PARQUET)
+@pytest.mark.parametrize("kind", PARQUET if FULL else ["partitioned", "odd values"])
 def test_conversions_are_equal(delta_spark_server: DeltaSparkServer, tmp_path: Path, kind: str) -> None:
     peer, ours, expected = delta_spark_server, tmp_path / "ours", tmp_path / "theirs"
     declared, select = PARQUET[kind]

@@ -24,21 +24,26 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=TABLES if FULL else ["vectors"])
-def path(request: pytest.FixtureRequest, delta_spark_server: DeltaSparkServer, tmp_path: Path) -> Path:
-    path = tmp_path / "t"
+@pytest.fixture(scope="module", params=TABLES if FULL else ["vectors"])
+def original(
+    request: pytest.FixtureRequest, delta_spark_server: DeltaSparkServer, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A table of delta-spark, to copy."""
+    path = tmp_path_factory.mktemp("original") / "t"
     columns = "(id bigint, p string) using delta partitioned by (p)"
-    delta_spark_server.ask(
-        "sql",
-        statements=[
-            f"create table delta.`{path}` {columns} tblproperties ({TABLES[request.param]})",
-            f"insert into delta.`{path}` select /*+ coalesce(1) */ id, if(id < 50, 'a', 'b') from range(100)",
-            f"delete from delta.`{path}` where id % 10 = 3",
-            f"update delta.`{path}` set p = 'c' where id < 20",
-            f"alter table delta.`{path}` set tblproperties ('user.x' = 'y')",
-        ],
+    delta_spark_server.sql(
+        f"create table delta.`{path}` {columns} tblproperties ({TABLES[request.param]})",
+        f"insert into delta.`{path}` select /*+ coalesce(1) */ id, if(id < 50, 'a', 'b') from range(100)",
+        f"delete from delta.`{path}` where id % 10 = 3",
+        f"update delta.`{path}` set p = 'c' where id < 20",
+        f"alter table delta.`{path}` set tblproperties ('user.x' = 'y')",
     )
     return path
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "t"))
 
 
 def rows(path: Path) -> list[tuple[int, str]]:
@@ -58,7 +63,7 @@ def history(path: Path) -> list[dict[str, Any]]:
 def test_each_restores_what_the_other_wrote(delta_spark_server: DeltaSparkServer, path: Path, tmp_path: Path) -> None:
     peer, copy = delta_spark_server, tmp_path / "copy"
     shutil.copytree(path, copy)
-    for version in (1, 3):
+    for version in (1, 3) if FULL else (3,):
         peer.ask("sql", statements=[f"restore table delta.`{copy}` to version as of {version}"])
         table = Table.open(path)
         result = table.restore(version)
@@ -70,12 +75,12 @@ def test_each_restores_what_the_other_wrote(delta_spark_server: DeltaSparkServer
         assert Table.open(path).metadata.configuration.keys() == Table.open(copy).metadata.configuration.keys()
         assert result.version == table.version
     peer.ask("sql", statements=[f"restore table delta.`{path}` to version as of 4"])
-    Table.open(copy).restore(5)
+    Table.open(copy).restore(5 if FULL else 1)
     assert rows(path) == theirs(peer, path)
     assert rows(copy) == theirs(peer, copy)
 
 
-@pytest.mark.parametrize("path", ["vectors"], indirect=True)
+@pytest.mark.parametrize("original", ["vectors"], indirect=True)
 def test_each_vacuums_after_the_other(delta_spark_server: DeltaSparkServer, path: Path) -> None:
     """Both plan the same files, and lite vacuums of each use and keep the bookmark of the other."""
     peer, table, bookmark = delta_spark_server, Table.open(path), path / "_delta_log" / "_last_vacuum_info"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.interop.conftest import DeltaSparkServer
 from tests.interop.content import content
+from tests.lengths import FULL
 
 from pyspark_delta import Table
 
@@ -76,8 +77,9 @@ def test_delta_spark_reads_the_rows_and_the_changes(tables: list[Table], delta_s
             theirs = delta_spark_server.query(f"select * from {feed}").drop_columns(["_commit_timestamp"])
             ours = table.changes(starting_version=1).to_arrow().drop_columns(["_commit_timestamp"])
             assert content(theirs) == content(ours.select(theirs.schema.names))
-    delta_spark_server.sql(*(f"update delta.`{table.location}` set n = n + 1 where id = 0" for table in tables))
-    assert all(table.refresh().scan(where="id = 0").to_arrow()["n"].to_pylist() == [1] for table in tables)
+    updated = tables if FULL else tables[-2:]  # with all features, and mapped columns or not
+    delta_spark_server.sql(*(f"update delta.`{table.location}` set n = n + 1 where id = 0" for table in updated))
+    assert all(table.refresh().scan(where="id = 0").to_arrow()["n"].to_pylist() == [1] for table in updated)
 
 
 def test_deltalake_reads_the_rows_of_tables_without_mapped_columns(tables: list[Table]) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 from tests.interop.conftest import DeltaSparkServer
 from tests.interop.content import content
+from tests.lengths import FULL
 
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.spark.engine.write.save import save
@@ -120,7 +121,7 @@ def test_variants_written_here_are_read_by_delta_spark(
     assert stats["nullCount"] == {"id": 0, "v": 1, "s": {"w": 1}}
 
 
-@pytest.mark.parametrize("mode", ["none", "id"])
+@pytest.mark.parametrize("mode", ["none", "id"] if FULL else ["id"])
 def test_vectors_go_to_and_fro(
     our_spark: SparkSession, delta_spark_server: DeltaSparkServer, tmp_path: Path, mode: str
 ) -> None:

@@ -92,7 +92,7 @@ def use(location: str) -> None:
     snapshot.checksum_differences()
 
 
-CASES = length(320, 8000)
+CASES = length(160, 8000)
 SEEDS = 8
 
 

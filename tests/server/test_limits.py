@@ -106,7 +106,7 @@ def test_a_request_that_never_ends_is_given_up(limited: Served) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20_000,
         b"GET / HTTP/1.1\r\n" + b"".join(b"X%d: y\r\n" % number for number in range(3000)),
     ],

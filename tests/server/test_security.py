@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.served import BASE, Listening, Served, create, stage
+from tests.served import BASE, UNUSED, Listening, Served, create, stage
 
 from pyspark_delta.catalog.contract import Access, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
@@ -59,7 +59,7 @@ class Attack:
 @pytest.fixture
 def attack(served: Served) -> Iterator[Attack]:
     table = create(served.client(), TableName("main", "s", f"t{uuid.uuid4().hex[:8]}"))
-    with httpx.Client(timeout=20) as http:
+    with httpx.Client(timeout=20, verify=UNUSED) as http:
         yield Attack(served, table, http)
 
 
@@ -397,7 +397,7 @@ def test_the_servers_own_keys_are_never_given_to_a_reader_of_one_schema(tmp_path
         catalog = type(served.catalog).connect(f"sqlite:///{served.file}", storage_options=KEYS)
         token = served.token(Scope.READ, schemas=[("main", "s")])
         application = create_application(catalog, catalog.tokens, ServerSettings(vend_credentials=vends))
-        with Listening(application) as server, httpx.Client(base_url=server.origin + BASE) as http:
+        with Listening(application) as server, httpx.Client(base_url=server.origin + BASE, verify=UNUSED) as http:
             http.headers["Authorization"] = f"Bearer {token}"
             path = "/delta/v1/catalogs/main/schemas/s/tables/t/credentials"
             newer = http.get(path, params={"operation": "READ"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.served import IDS, Served, create, first_version
+from tests.served import IDS, UNUSED, Served, create, first_version
 
 from pyspark_delta.catalog.contract import StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.unity.property_sync import new_table_to_json
@@ -23,7 +23,7 @@ ABSENT = "/delta/v1/catalogs/nowhere/schemas/s"
 @pytest.fixture(scope="module")
 def http(served: Served) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {served.token()}"}
-    with httpx.Client(base_url=served.url, headers=headers, timeout=20) as client:
+    with httpx.Client(base_url=served.url, headers=headers, timeout=20, verify=UNUSED) as client:
         yield client
 
 

@@ -16,6 +16,7 @@ import pyspark_delta
 from pyspark_delta.spark.conf import sessions, worker_python
 from pyspark_delta.spark.conf.worker_python import use_running_python
 from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip
+from pyspark_delta.table import Table
 
 BEGIN = """
 import json, sys
@@ -27,20 +28,7 @@ path = sys.argv[1]
 """
 
 
-@pytest.fixture
-def other_python(tmp_path: Path) -> Path:
-    """A directory whose `python3` sees neither this package nor pyarrow, as the system's Python does."""
-    python = tmp_path / "bin" / "python3"
-    python.parent.mkdir()
-    python.write_text(
-        f'#!/bin/sh\nexport PYTHONPATH="$(echo "$PYTHONPATH" | tr ":" "\\n" | grep pyspark | paste -sd:)"\n'
-        f'exec {Path(sys.base_prefix) / "bin" / "python3"} "$@"\n'
-    )
-    python.chmod(0o755)
-    return python
-
-
-def run(code: str, python: Path, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(code: str, python: Path, path: Path) -> subprocess.CompletedProcess[str]:
     """Run a program with this Python, which the PATH does not name: its `python3` is the one given."""
     activated = Path(sys.executable).parent
     found = [place for place in os.environ["PATH"].split(os.pathsep) if Path(place) != activated]
@@ -54,7 +42,7 @@ def run(code: str, python: Path, path: Path, **environment: str) -> subprocess.C
         [sys.executable, "-c", BEGIN + code, str(path)],
         capture_output=True,
         text=True,
-        env={**kept, **environment},
+        env=kept,
         check=False,
     )
 
@@ -80,31 +68,38 @@ print(json.dumps([worker, spark.table("v").count(), spark.read.format("delta").l
 def test_the_python_data_source_is_found_from_an_environment_that_is_not_activated(
     other_python: Path, tmp_path: Path
 ) -> None:
+    Table.create(tmp_path / "t", "id BIGINT").append({"id": list(range(5))})
     code = """
 spark = pyspark_delta.configure_spark_with_delta_pip(builder.master("local[1]")).getOrCreate()
-spark.range(5).write.format("delta").mode("append").save(path)
 print(spark.read.format("delta").load(path).count())
 """
     assert answer_of(run(code, other_python, tmp_path / "t")) == 5
 
 
-@pytest.mark.parametrize("master", ['master("local[1]")', 'remote("local[1]")'], ids=["chosen", "Spark Connect"])
-def test_workers_without_the_package_are_refused_in_one_sentence(
-    master: str, other_python: Path, tmp_path: Path
-) -> None:
-    code = f"""
-spark = pyspark_delta.enable(builder.{master}.getOrCreate())
+def test_workers_without_the_package_are_refused_in_one_sentence(other_python: Path, tmp_path: Path) -> None:
+    code = """
+spark = pyspark_delta.enable(builder.remote("local[1]").getOrCreate())
 try:
     spark.range(5).repartition(1).write.format("delta").save(path)
 except pyspark_delta.MissingDependencyError as error:
     print(json.dumps(str(error)))
 """
-    chosen = {"PYSPARK_PYTHON": str(other_python)} if "local[1]" in master and "remote" not in master else {}
-    done = run(code, other_python, tmp_path / "t", **chosen)
+    done = run(code, other_python, tmp_path / "t")
     said = answer_of(done)
     assert "does not find the package" in said
     assert f"this process runs {sys.executable}" in said
     assert "\tat " not in done.stderr, "Spark logs no stack"
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+def test_a_chosen_python_without_the_package_is_refused_in_one_sentence(
+    delta_spark: SparkSession, other_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_answers", {})
+    monkeypatch.setattr(delta_spark.sparkContext, "pythonExec", str(other_python))
+    with pytest.raises(pyspark_delta.MissingDependencyError, match="does not find the package") as raised:
+        delta_spark.range(5).repartition(1).write.format("delta").save(str(tmp_path / "t"))
+    assert f"this process runs {sys.executable}" in str(raised.value)
     assert not (tmp_path / "t" / "_delta_log").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from pyspark_delta.transaction.column_rules import check_columns
 from pyspark_delta.transaction.evolution import evolve
 
 DEPTH, WIDTH = 60, 5_000
+Forms = tuple[str, pa.Schema, StructType]  # a schema as JSON, of Arrow, and with column mapping
 LINES = 1_000  # for each field, or fewer: the square of 5,000 is far beyond
 
 
@@ -76,10 +78,19 @@ def _leaf(schema: StructType) -> list[str]:
     return path
 
 
-def _operations(schema: StructType) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What is done with schemas, each with its name. What they are given is made before they are counted."""
-    text, arrow = schema_to_json(schema), schema_to_arrow(schema)
+def _forms(schema: StructType) -> Forms:
     mapped, _ = column_ids.assign_ids(schema, 0, column_ids.random_name)
+    return schema_to_json(schema), schema_to_arrow(schema), mapped
+
+
+@cache
+def _forms_of(shape: str) -> Forms:
+    return _forms(SCHEMAS[shape][0])
+
+
+def _operations(schema: StructType, forms: Forms) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What is done with schemas, each with its name. What they are given is made before they are counted."""
+    text, arrow, mapped = forms
     table, by_name = _configuration(schema), _configuration(mapped, mapped=True)
     names = ",".join(f"`{name}`" for name in schema.names)
     empty, leaf = StructType((StructField("new", LONG),)), _leaf(schema)
@@ -117,14 +128,14 @@ def _operations(schema: StructType) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "rename", lambda: rename(by_name, leaf, "other")
 
 
-_NAMES = [name for name, _ in _operations(_wide(2))]
+_NAMES = [name for name, _ in _operations(_wide(2), _forms(_wide(2)))]
 
 
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("shape", SCHEMAS)
 def test_work_grows_with_the_fields(shape: str, name: str) -> None:
     schema, fields = SCHEMAS[shape]
-    operation = dict(_operations(schema))[name]
+    operation = dict(_operations(schema, _forms_of(shape)))[name]
     with at_most(10_000 + LINES * fields):
         assert operation() is not False
 
