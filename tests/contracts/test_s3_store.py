@@ -16,10 +16,8 @@ from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.errors import FileNotFoundInStoreError, PermissionDeniedError, StorageError, UnsupportedTableError
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.storage import ObjectStore, intercepted, store_for
+from pyspark_delta.storage import ObjectStore, store_for
 from pyspark_delta.storage import object as object_stores
-from pyspark_delta.storage.counting import CountingStore, Counts
-from pyspark_delta.table import Table
 from pyspark_delta.testing.store_contract import StoreContract
 from pyspark_delta.transaction.transaction import Transaction
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -164,20 +162,3 @@ def test_files_that_are_too_large_for_one_request_are_copied(
     monkeypatch.setattr("obstore.copy", lambda *_: requests.append("copy"))
     store.copy(f"{root}/a", f"{root}/b")
     assert (store.read(f"{root}/b"), requests) == (content, [])
-
-
-def test_deep_clones_are_copied_by_the_store(s3_options: dict[str, str]) -> None:
-    root, counts = f"s3://contract/{uuid.uuid4().hex}", Counts()
-    table = Table.write(
-        f"{root}/t", {"id": [1, 2], "p": ["a b%", None]}, partition_by=["p"], storage_options=s3_options
-    )
-    table.append({"id": [3], "p": ["a b%"]})
-    with intercepted(lambda inner: CountingStore(inner, counts)):
-        table.clone(f"{root}/deep", shallow=False)
-        assert counts.calls["copy"] == 3
-        table.clone(f"{root}/merged", shallow=False, merge_files=True)
-        assert counts.calls["copy"] == 4
-    for name in ("deep", "merged"):
-        clone = Table.open(f"{root}/{name}", storage_options=s3_options)
-        assert sorted(clone.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
-    assert clone.snapshot.num_files() == 2

@@ -6,7 +6,6 @@ which read them all: at the usual length they read those that have something new
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 from pyspark_delta.spark.frames.relation_columns import FIELD_ID_SETTINGS
-from pyspark_delta.spark.session.enable import disable, enable
 
 # At the full length, one earlier version of each table is travelled to on Spark; Table.scan reads them all.
 TRAVELLED = [
@@ -59,17 +57,6 @@ def spark_by_ids(spark: SparkSession) -> SparkSession:
     for name in FIELD_ID_SETTINGS:
         session.conf.set(name, "true")
     return session
-
-
-@pytest.fixture(scope="module")
-def compiled_spark(delta_spark: SparkSession) -> Iterator[SparkSession]:
-    """An enabled session that generates code for its plans, as sessions of users do and those of other tests do not."""
-    session = delta_spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "true")
-    session.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
-    enable(session)
-    yield session
-    disable(session)
 
 
 def rows_of(frame: DataFrame, folder: Path) -> pa.Table:

@@ -63,6 +63,16 @@ def delta_spark(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
+def compiled_spark(spark: SparkSession) -> Iterator[SparkSession]:
+    """An enabled session that generates code for its plans, as sessions of users do."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "true")
+    session.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+    yield enable(session)
+    disable(session)
+
+
+@pytest.fixture(scope="session")
 def plain_spark(spark: SparkSession) -> SparkSession:
     """A classic session that has only the Python Data Source."""
     session = spark.newSession()

@@ -269,7 +269,7 @@ def test_c436_c443_every_type_is_read_back(write_spark: SparkSession, table: str
 
 
 def test_a3_variants_are_shredded_while_the_table_allows_it(
-    delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path
+    delta_spark: SparkSession, plain_spark: SparkSession, compiled_spark: SparkSession, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "t")
     query = """select id, parse_json(case
@@ -299,7 +299,8 @@ def test_a3_variants_are_shredded_while_the_table_allows_it(
 
     check()
     check("id > 150")
-    parts = delta_spark.read.format("delta").load(path).selectExpr("sum(try_variant_get(v, '$.e', 'double'))")
+    # Spark casts parts of shredded variants in generated code alone.
+    parts = compiled_spark.read.format("delta").load(path).selectExpr("sum(try_variant_get(v, '$.e', 'double'))")
     assert parts.collect() == [(sum(i / 4 for i in range(200) if i % 11 and i % 7 and i % 5),)]
     DeltaTable.forPath(delta_spark, path).delete("id = 3")
     expected = expected.where("id <> 3")

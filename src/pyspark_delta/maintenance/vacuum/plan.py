@@ -152,7 +152,8 @@ def plan_vacuum(
         files=files,
         retention=retention,
         oldest_readable_version=first_readable_version(snapshot) if last is None else last,
-        last_version=None if mode == "inventory" else last,
+        # Later lite vacuums have to find the files that stay for versions or other tables alone.
+        last_version=None if mode == "inventory" or request.keep_versions or request.protect else last,
         bookmark=bookmark,
         started=started,
         engine_info=engine_info,
