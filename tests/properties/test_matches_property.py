@@ -136,7 +136,7 @@ def by_reading_twice(snapshot: Snapshot, predicate: Expression, zone: str) -> tu
     return candidates - unsure, candidates & unsure
 
 
-SETTINGS = settings(max_examples=length(50, 1500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=length(30, 1500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

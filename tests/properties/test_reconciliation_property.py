@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lengths import length
 
 from pyspark_delta.snapshot import Snapshot, validate_checksum
 from pyspark_delta.testing.table_builder import TableBuilder, add, deletion_vector, metadata, protocol, remove
@@ -134,7 +135,7 @@ def check(snapshot: Snapshot, model: Model) -> None:
     assert snapshot.size_in_bytes() == sum(a["add"]["size"] for a in model.adds.values())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=length(30, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), log=commits())
 def test_c211_c215_reconciliation_equals_the_model(data: st.DataObject, log: list[list[Any]]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -326,7 +326,7 @@ def test_c412_simple_conditions_on_every_pair_of_values(name: str, style: str) -
             assert kept is not False or not any(naive(condition, row) for row in file), (to_sql(condition), file)
 
 
-SETTINGS = settings(max_examples=length(100, 2000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=length(50, 2000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

@@ -65,15 +65,20 @@ print(json.dumps([worker, spark.table("v").count(), spark.read.format("delta").l
     assert answer_of(run(code, other_python, tmp_path / "t")) == [sys.executable, 5, 5]
 
 
-def test_the_python_data_source_is_found_from_an_environment_that_is_not_activated(
-    other_python: Path, tmp_path: Path
-) -> None:
-    Table.create(tmp_path / "t", "id BIGINT").append({"id": list(range(5))})
-    code = """
+class TestPlainSession:
+    """At the full length: each session of its own takes half a minute of a core."""
+
+    USUAL = ()
+
+    def test_the_python_data_source_is_found_from_an_environment_that_is_not_activated(
+        self, other_python: Path, tmp_path: Path
+    ) -> None:
+        Table.create(tmp_path / "t", "id BIGINT").append({"id": list(range(5))})
+        code = """
 spark = pyspark_delta.configure_spark_with_delta_pip(builder.master("local[1]")).getOrCreate()
 print(spark.read.format("delta").load(path).count())
 """
-    assert answer_of(run(code, other_python, tmp_path / "t")) == 5
+        assert answer_of(run(code, other_python, tmp_path / "t")) == 5
 
 
 def test_workers_without_the_package_are_refused_in_one_sentence(other_python: Path, tmp_path: Path) -> None:
