@@ -38,7 +38,7 @@ def test_deep_clones_are_copied_by_the_store(place: tuple[str, dict[str, str]]) 
     assert Table.open(f"{root}/merged", storage_options=options).snapshot.num_files() == 2
 
 
-def test_a_vacuum_leaves_what_the_version_and_its_shallow_clone_need(place: tuple[str, dict[str, str]]) -> None:
+def test_c016_a_vacuum_leaves_what_the_version_and_its_shallow_clone_need(place: tuple[str, dict[str, str]]) -> None:
     root, options = place
     table = Table.write(f"{root}/t", {"id": [1, 2]}, storage_options=options)
     table.clone(f"{root}/clone")

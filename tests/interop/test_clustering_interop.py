@@ -24,7 +24,7 @@ from pyspark_delta.transaction.write_plan import FileOptions
 pytestmark = pytest.mark.spark
 
 SAME = ("operation", "operationParameters", "isolationLevel", "isBlindAppend")
-ROUNDS = length(2, 4)  # ours, theirs, all anew by ours in tasks, and theirs once more
+ROUNDS = length(2, 4)  # by us, by delta-spark, by us in full and in tasks, by delta-spark again
 WAYS = {"in this process": None, "in tasks": PickledTasks()}
 
 

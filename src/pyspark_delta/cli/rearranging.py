@@ -26,7 +26,7 @@ TargetOption = Annotated[
 ]
 BytesOption = Annotated[
     str | None,
-    typer.Option("--budget-bytes", metavar="SIZE", help="Read files of at most so many bytes, as 50GB."),
+    typer.Option("--budget-bytes", metavar="SIZE", help="Read files of at most so many bytes, such as 50GB."),
 ]
 SecondsOption = Annotated[
     float | None, typer.Option("--budget-seconds", metavar="N", help="Begin no more files after so many seconds.")

@@ -42,8 +42,8 @@ def maintain(
 ) -> None:
     """Do the maintenance that is worth it, and say why.
 
-    These are compaction or clustering, a purge of deletion vectors, missing statistics, a vacuum, a checkpoint, and
-    features to drop.
+    These are compaction or clustering, a purge of deletion vectors, missing statistics, features to drop, a vacuum, and
+    a checkpoint.
     """
     from pyspark_delta.maintenance.budget import Budget
     from pyspark_delta.maintenance.policy import MaintenancePolicy

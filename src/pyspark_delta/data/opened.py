@@ -56,6 +56,18 @@ def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterato
         source.close()
 
 
+@contextmanager
+def opened_footer(footer: bytes, path: str) -> Iterator[pq.ParquetFile]:
+    """Open the footer of a data file that was read already, for its metadata. Raises as `opened_file`."""
+    end = len(footer).to_bytes(4, "little") + MAGIC
+    with translated(path):
+        file = pq.ParquetFile(pa.BufferReader(MAGIC + footer + end), **_OPTIONS)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
 def check_chunks(file: pq.ParquetFile, path: str, leaves: Iterable[int], *, codecs: bool = False) -> None:
     """Raise DataFileError unless Arrow can describe the chunks of some leaves: their sizes, and their statistics.
 

@@ -27,10 +27,11 @@ def write_first_checkpoint(state: TableState, files: pa.Table) -> None:
     later commit, once the version is published (C476).
     """
     known = state.configuration
-    if not files.num_rows or known is None or known.is_catalog_managed:
+    if not files.num_rows or (known is not None and known.is_catalog_managed):
         return
     try:
-        if state.version or is_supported(known, Feature.ROW_TRACKING):  # other files, or ids that the commit gave
+        # The version may have other files, or files have ids that the commit gave them.
+        if known is None or state.version or is_supported(known, Feature.ROW_TRACKING):
             Snapshot.load(state.location, version=state.version, storage_options=state.storage_options).checkpoint()
             return
         store = store_for(state.location, state.storage_options)

@@ -1,7 +1,8 @@
 """Footers that differ in nothing but their values, read together: one step over all files instead of one over each.
 
-Files of one writer and one schema have the same fields in the same order. The fields of the first footer are followed,
-and each step is done for all the others at once. A footer with other fields is not read here.
+Files of one writer and one schema have the same fields in the same order. The fields of an example are followed, and
+each step is done for all the others at once. A footer with other fields is not read here, so the example has to be one
+that Arrow can read.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class ChunkValues(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlikeFooters:
-    """The values of some footers: `positions` are those of the footers in the list that was given.
+    """The values of some footers: `positions` are their places in the list that was given.
 
     `data` are all footers, to which slices refer.
     """
@@ -84,8 +85,12 @@ class AlikeFooters:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What footers that are alike have in common: the bytes before the number of rows, and after the row groups."""
+    """What footers that are alike have in common: the bytes before the number of rows, and after the row groups.
 
+    `example` is one of them, whose fields the others have.
+    """
+
+    example: bytes
     before: bytes
     after: bytes
     leaves: tuple[Leaf, ...]
@@ -107,30 +112,19 @@ class Likeness:
             starts[number], ends[number] = start, end
         if list(starts)[:4] != [1, _SCHEMA, _ROWS, _GROUPS] or _ENCRYPTION in starts:
             return None
-        return cls(footer[: starts[_ROWS]], footer[ends[_GROUPS] :], known.leaves)
+        return cls(footer, footer[: starts[_ROWS]], footer[ends[_GROUPS] :], known.leaves)
 
     def is_of(self, footer: bytes) -> bool:
         """Return True if a footer begins and ends as the others do."""
         return footer.startswith(self.before) and footer.endswith(self.after)
 
-    def read(self, footers: Sequence[bytes]) -> Iterator[AlikeFooters]:
-        """Yield the values of footers for which `is_of` is true, in groups that have the same fields.
+    def read(self, footers: Sequence[bytes]) -> AlikeFooters | None:
+        """Return the values of footers for which `is_of` is true, without those that lack the fields of the example.
 
-        Footers that do not have the fields of the first ones, or are damaged, are in no group.
+        None if the example has something that is not read here.
         """
-        left = np.arange(len(footers))
-        for _ in range(_MOST_KINDS):
-            found = self._read([footers[number] for number in left.tolist()], left)
-            if found is None:
-                return
-            yield found
-            left = np.setdiff1d(left, found.positions)
-            if not left.size:
-                return
-
-    def _read(self, footers: Sequence[bytes], positions: Numbers) -> AlikeFooters | None:
-        data = np.frombuffer(b"".join(footers) + b"\0", np.uint8)
-        ends = np.cumsum([len(footer) for footer in footers])
+        data = np.frombuffer(b"".join((self.example, *footers, b"\0")), np.uint8)
+        ends = np.cumsum([len(self.example), *map(len, footers)])
         starts = np.append(0, ends[:-1])
         walk = _Walk(data, starts + len(self.before))
         try:
@@ -143,22 +137,20 @@ class Likeness:
         except (_OtherFieldsError, KeyError, TypeError, ValueError):
             return None
         sound = walk.sound & (walk.at == ends - len(self.after))
-        if not sound.any():
-            return None
-        return AlikeFooters(positions[sound], data, rows[sound], tuple(_chosen(chunk, sound) for chunk in chunks))
-
-
-_MOST_KINDS = 4  # of footers in a list: others are rather read one by one
+        sound[0] = False  # the example
+        return AlikeFooters(
+            np.flatnonzero(sound) - 1, data, rows[sound], tuple(_chosen(chunk, sound) for chunk in chunks)
+        )
 
 
 class _OtherFieldsError(Exception):
-    """The first footer has something that is not read here."""
+    """The example has something that is not read here."""
 
 
 class _Walk:
-    """A position in each footer, all of which move together. `sound` are the footers that have the same fields so far.
+    """Positions in all footers, which move together. `sound` marks the footers with the same fields up to there.
 
-    Positions of the others mean nothing, but stay inside of the data.
+    The positions in other footers mean nothing, but stay inside of the data.
     """
 
     def __init__(self, data: Bytes, at: Numbers) -> None:

@@ -5,14 +5,14 @@ The footers of many files differ in nothing but their values: these are read tog
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.opened import check_chunks, opened_file, translated
+from pyspark_delta.data.opened import check_chunks, opened_file, opened_footer, translated
 from pyspark_delta.errors import DataFileError, DeltaError, FileNotFoundInStoreError, SchemaMismatchError, StorageError
 from pyspark_delta.maintenance.convert.layout import FileLayout, MeasuredColumn, drops_nan
 from pyspark_delta.maintenance.convert.like_files import LikeFiles
@@ -24,7 +24,10 @@ from pyspark_delta.stats.collect import put_at
 from pyspark_delta.storage import store_for
 
 _MOST_LAYOUTS = 32
-_TAIL = 16 << 10  # bytes at the end of a file that hold most footers
+_TAIL = 64 << 10  # bytes at the end of a file that hold most footers, as Arrow reads them
+_MOST_BYTES = 4 << 20  # of footers that are read together: their values take some times as much memory
+
+_Found: TypeAlias = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,66 +52,93 @@ class FooterReader:
         self._alike: list[LikeFiles] = []
         self._learned = 0
 
-    def read(self, files: Sequence[tuple[str, int]]) -> list[Footer | DeltaError]:
+    def read(self, files: Iterable[tuple[str, int]]) -> list[Footer | DeltaError]:
         """Return the footers of files, which are locations and sizes in bytes.
 
         For a file that cannot be read, that is a DataFileError; for one with a type that Delta lacks, a
         SchemaMismatchError.
         """
-        tails = [self._tail(location, size) for location, size in files]
-        found: list[Footer | DeltaError | None] = [None] * len(files)
-        members: dict[int, tuple[LikeFiles, list[int]]] = {}
-        for number, tail in enumerate(tails):
-            known = None if tail is None else next((one for one in self._alike if one.likeness.is_of(tail)), None)
-            if known is not None:
-                members.setdefault(id(known), (known, []))[1].append(number)
-            else:
-                found[number] = self._read(files[number][0], tail)
-        for known, numbers in members.values():
-            texts = known.statistics([tail for number in numbers if (tail := tails[number]) is not None])
-            for number, text in zip(numbers, texts, strict=True):
-                if text is not None:
-                    found[number] = Footer(known.layout.schema, text if self._statistics else None)
-        return [self._read(files[number][0]) if one is None else one for number, one in enumerate(found)]
+        return [footer for part in self._parts(files) for footer in self._read_part(part)]
 
     def read_as(self, location: str, table: StructType) -> str:
         """Return the statistics of a file with the column names of the table. Raises DataFileError."""
         with opened_file(location, self._storage_options) as file:
             return _statistics(file, location, FileLayout.of(file, table, self._partitioned).columns)
 
-    def _tail(self, location: str, size: int) -> bytes | None:
-        """Return the footer of a file; None if it is not where it is expected, or long."""
+    def _parts(self, files: Iterable[tuple[str, int]]) -> Iterator[list[_Found]]:
+        """Yield the locations of files and the bytes of their footers, which take a limited memory together."""
+        part: list[_Found] = []
+        taken = 0
+        for location, size in files:
+            footer = self._bytes(location, size)
+            part.append((location, footer))
+            taken += len(footer or b"")
+            if taken >= _MOST_BYTES:
+                yield part
+                part, taken = [], 0
+        yield part
+
+    def _bytes(self, location: str, size: int) -> bytes | None:
+        """Return the bytes of a footer; None if they are not where they should be. Reads twice if they are many."""
+        store = store_for(location, self._storage_options)
         try:
-            end = store_for(location, self._storage_options).read(location, (max(size - _TAIL, 0), size))
+            end = store.read(location, (max(size - _TAIL, 0), size))
+            length = int.from_bytes(end[-TRAILER : -len(MAGIC)], "little")
+            if not end.endswith(MAGIC) or not 0 < length <= size - TRAILER:
+                return None
+            if length > len(end) - TRAILER:
+                end = store.read(location, (size - TRAILER - length, size))
         except (FileNotFoundInStoreError, StorageError):
             return None
-        length = int.from_bytes(end[-TRAILER : -len(MAGIC)], "little")
-        is_footer = end.endswith(MAGIC) and 0 < length <= len(end) - TRAILER
-        return end[-TRAILER - length : -TRAILER] if is_footer else None
+        return end[-TRAILER - length : -TRAILER]
 
-    def _read(self, location: str, tail: bytes | None = None) -> Footer | DeltaError:
-        """Return the footer of a file. With its `tail`, files that are like it need not be opened from now on."""
+    def _read_part(self, part: Sequence[_Found]) -> list[Footer | DeltaError]:
+        found: dict[int, Footer | DeltaError] = {}
+        for known in tuple(self._alike):
+            self._read_alike(known, part, found)
+        for number, (location, footer) in enumerate(part):
+            if number not in found:
+                found[number], learned = self._read(location, footer)
+                if learned is not None:
+                    self._read_alike(learned, part, found)
+        return [found[number] for number in range(len(part))]
+
+    def _read_alike(self, known: LikeFiles, part: Sequence[_Found], found: dict[int, Footer | DeltaError]) -> None:
+        """Find the footers of files that are not found yet and are like known ones."""
+        like = {
+            number: footer
+            for number, (_, footer) in enumerate(part)
+            if number not in found and footer is not None and known.likeness.is_of(footer)
+        }
+        for number, text in zip(like, known.statistics(list(like.values())), strict=True):
+            if text is not None:
+                found[number] = Footer(known.layout.schema, text if self._statistics else None)
+
+    def _read(self, location: str, footer: bytes | None) -> tuple[Footer | DeltaError, LikeFiles | None]:
+        """Return the footer of one file by Arrow, and how others that are like it can be read without Arrow."""
+        learns = footer is not None and self._learned < _MOST_LAYOUTS
+        opened = opened_file(location, self._storage_options) if footer is None else opened_footer(footer, location)
         try:
-            with opened_file(location, self._storage_options) as file:
+            with opened as file:
                 layout = self._layout(file)
-                stats = _statistics(file, location, layout.columns) if self._statistics or tail else None
-                is_safe = tail is not None and drops_nan(file.metadata.created_by)
+                stats = _statistics(file, location, layout.columns) if self._statistics or learns else None
+                is_safe = learns and drops_nan(file.metadata.created_by)
         except (DataFileError, SchemaMismatchError) as error:
-            return error
-        if tail is not None:
-            self._learn(tail, layout, is_safe, stats)
-        return Footer(layout.schema, stats if self._statistics else None)
+            return error, None
+        learned = self._learn(footer, layout, is_safe, stats) if learns and footer is not None else None
+        return Footer(layout.schema, stats if self._statistics else None), learned
 
-    def _learn(self, footer: bytes, layout: FileLayout, is_safe: bool, stats: str | None) -> None:
-        """Read footers that are like one without Arrow, if that gives the same statistics of this one as Arrow."""
-        if self._learned >= _MOST_LAYOUTS:
-            return
+    def _learn(self, footer: bytes, layout: FileLayout, is_safe: bool, stats: str | None) -> LikeFiles | None:
+        """Return how files like one are read without Arrow, if that gives the same statistics of this one as Arrow."""
         self._learned += 1
         likeness = Likeness.of(footer)
-        if likeness is not None:
-            known = LikeFiles(likeness, layout, is_safe)
-            if known.statistics([footer]) == [stats]:
-                self._alike.append(known)
+        if likeness is None:
+            return None
+        known = LikeFiles(likeness, layout, is_safe)
+        if known.statistics([footer]) != [stats]:
+            return None
+        self._alike.append(known)
+        return known
 
     def _layout(self, file: pq.ParquetFile) -> FileLayout:
         layout = next((known for known in self._layouts if known.is_of(file.metadata)), None)

@@ -32,7 +32,8 @@ class LikeFiles:
         None for a footer that has other fields, or is damaged.
         """
         found: list[str | None] = [None] * len(footers)
-        for group in self.likeness.read(footers):
+        group = self.likeness.read(footers)
+        if group is not None:
             for position, text in zip(group.positions.tolist(), self._texts(group), strict=True):
                 found[position] = text
         return found

@@ -316,7 +316,7 @@ class _Footers:
 
 
 def _groups(paths: pa.Array, sizes: pa.Array) -> Iterator[_Group]:
-    """Yield the paths and sizes of files in groups, one for each turn of a thread."""
+    """Yield the paths and sizes of files in groups, one for each turn of a thread: a turn costs as much as a footer."""
     size = max(1, min(_GROUP, len(paths) // _AT_ONCE))
     for start in range(0, len(paths), size):
         yield list(zip(paths.slice(start, size).to_pylist(), sizes.slice(start, size).to_pylist(), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pyspark_delta.display import counted
 from pyspark_delta.errors import InvalidOperationError
@@ -125,17 +125,8 @@ class _Run:
         return f"{counted(result.num_files, 'file')} got statistics{left}"
 
     def _drop_features(self) -> str:
-        return ", ".join(self._drop(name) for name in self._plan.policy.drop_features)
-
-    def _drop(self, name: str) -> str:
-        """Do what can be done now to drop a feature. Traces of it are removed whatever the budget."""
-        self._snapshot = self._snapshot.update()
-        policy = replace(self._plan.policy, drop_features=(name,))
-        for plan in drops(self._snapshot, policy, self._plan.engine_info):
-            if is_drop_due(plan):
-                return _dropped(plan)
-            return f"{name} waits until {plan.finish_after:%Y-%m-%d %H:%M} UTC"
-        return f"the table does not have {name}"
+        """Do what can be done now to drop features. Their traces are removed whatever the budget."""
+        return ", ".join(map(_dropped, drops(self._snapshot, self._plan.policy, self._plan.engine_info)))
 
     def _vacuum(self) -> str:
         result = plan_vacuum(self._snapshot, VacuumRequest(), engine_info=self._plan.engine_info).execute()
@@ -147,10 +138,12 @@ class _Run:
 
 
 def _dropped(plan: DropFeaturePlan) -> str:
-    name = plan.drop.feature.name
-    try:
-        return f"{name} dropped in version {plan.execute().version}"
-    except InvalidOperationError as error:
-        if "finish_after" not in error.facts:
-            raise
-        return f"{name} waits until {error.facts['finish_after']:%Y-%m-%d %H:%M} UTC"
+    name, finish_after = plan.drop.feature.name, plan.finish_after
+    if is_drop_due(plan):
+        try:
+            return f"{name} dropped in version {plan.execute().version}"
+        except InvalidOperationError as error:
+            if "finish_after" not in error.facts:
+                raise
+            finish_after = error.facts["finish_after"]
+    return f"{name} waits until {finish_after:%Y-%m-%d %H:%M} UTC"
