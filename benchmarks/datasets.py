@@ -64,6 +64,13 @@ def build_lineitem_source(location: Path, *, every: int, new: int, **arguments: 
     write_lineitem_source(location, Lineitem(**arguments), every, new)
 
 
+def build_tpch(location: Path, *, scale: float, files: int) -> None:
+    """All tables of TPC-H."""
+    from benchmarks.tpch import write_tables
+
+    write_tables(location, scale, files)
+
+
 BUILDERS: dict[str, Callable[..., None]] = {
     "log": build_log,
     "json_log": build_json_log,
@@ -72,6 +79,7 @@ BUILDERS: dict[str, Callable[..., None]] = {
     "changes": build_changes,
     "lineitem": build_lineitem,
     "lineitem_source": build_lineitem_source,
+    "tpch": build_tpch,
 }
 
 

@@ -64,12 +64,13 @@ class Peer:
 class Goal:
     """The peer's figure over ours must be at least `ratio` (ours `ratio` times as fast; 0.9 allows 1.11x).
 
-    `measure` is `seconds`, `cpu_seconds` or `added_mib`.
+    `measure` is `seconds`, `cpu_seconds` or `added_mib`. Ours may take `slack` more of it.
     """
 
     peer: str
     ratio: float
     measure: str = "seconds"
+    slack: float = 0.0
 
 
 @dataclass(frozen=True)

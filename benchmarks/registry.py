@@ -36,6 +36,8 @@ MODULES = {
     "B29": "b29_restore",
     "B30": "b30_convert",
     "B31": "b31_clone",
+    "B32": "b32_tpch",
+    "B33": "b33_statements",
 }
 
 

@@ -1,16 +1,17 @@
-"""Makes a Delta table of TPC-H's lineitem, and rows to merge into it, with the generator `tpchgen-cli`.
+"""Makes Delta tables of TPC-H, and rows to merge into lineitem, with the generator `tpchgen-cli`.
 
-The files are those of the generator, sorted by order. There are about as many rows as asked for: 6,001,215 at scale
-factor 1.
+The files are those of the generator, lineitem's sorted by order. Lineitem has about as many rows as asked for: 6,001,215
+at scale factor 1.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sysconfig
+import tempfile
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,11 +22,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.data_tables import EPOCH_MS, DataTable, _protocol
+from benchmarks.tpch_queries import TABLES
 
 ROWS_AT_SCALE_1 = 6_001_215
 KEY, MEASURE = ("l_orderkey", "l_linenumber"), "l_quantity"
 SOURCE = "source.parquet"
 _STATISTICS = (*KEY, "l_shipdate")
+_SMALL = ("nation", "region")  # the generator makes one file of these
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,19 @@ def write_lineitem(table: Path, made_of: Lineitem) -> None:
     (table / "_delta_log").mkdir(parents=True)
     paths = _generate(table, made_of)
     actions = [_protocol(DataTable(0, 0, vectors=made_of.vectors)), _metadata(paths[0], made_of)]
-    actions += [{"add": _add(path)} for path in paths]
-    text = "".join(json.dumps(action, separators=(",", ":"), default=str) + "\n" for action in actions)
-    (table / "_delta_log" / f"{0:020d}.json").write_text(text)
+    actions += [{"add": _add(path, _STATISTICS)} for path in paths]
+    _write_log(table, actions)
+
+
+def write_tables(folder: Path, scale: float, files: int) -> None:
+    """Write the eight tables in folders of their names; the large ones have so many files."""
+    for name in TABLES:
+        table = folder / name
+        (table / "_delta_log").mkdir(parents=True)
+        paths = _generated(table, name, scale, 1 if name in _SMALL else files)
+        named = [field.name for field in pq.read_schema(paths[0]) if _delta_type(field.type) != "string"]
+        actions = [_protocol(DataTable(0, 0)), _metadata_of(paths[0], f"{name} at scale {scale}", vectors=False)]
+        _write_log(table, [*actions, *({"add": _add(path, named)} for path in paths)])
 
 
 def write_lineitem_source(folder: Path, made_of: Lineitem, every: int, new: int) -> None:
@@ -68,24 +81,37 @@ def _with(rows: pa.Table, name: str, value: pa.Scalar) -> pa.Table:
 
 
 def _generate(folder: Path, made_of: Lineitem) -> list[Path]:
-    """Run the generator; its files, which it numbers from 1, lie in the folder itself then."""
+    return _generated(folder, "lineitem", made_of.rows / ROWS_AT_SCALE_1, made_of.files)
+
+
+def _generated(folder: Path, table: str, scale: float, files: int) -> list[Path]:
+    """Run the generator; its files lie in the folder itself then, under other names."""
     generator = Path(sysconfig.get_path("scripts"), "tpchgen-cli")
     command = str(generator) if generator.exists() else "tpchgen-cli"
-    scale = f"{made_of.rows / ROWS_AT_SCALE_1:.6f}"
-    options = ["--scale-factor", scale, "--tables", "lineitem", "--parts", str(made_of.files), "--quiet"]
-    subprocess.run([command, "parquet", *options, "--output-dir", str(folder)], check=True)
-    paths = []
-    for number in range(made_of.files):
-        path = folder / f"part-{number:05d}.snappy.parquet"
-        (folder / "lineitem" / f"lineitem.{number + 1}.parquet").rename(path)
-        paths.append(path)
-    shutil.rmtree(folder / "lineitem")
+    options = ["--scale-factor", f"{scale:.6f}", "--tables", table, "--quiet"]
+    options += ["--parts", str(files)] if files > 1 else []
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        subprocess.run([command, "parquet", *options, "--output-dir", made], check=True)
+        paths = []
+        for number, path in enumerate(sorted(Path(made).rglob("*.parquet"), key=_part)):
+            paths.append(path.rename(folder / f"part-{number:05d}.snappy.parquet"))
     return paths
 
 
-def _add(path: Path) -> dict[str, Any]:
-    keys = pq.read_table(path, columns=list(_STATISTICS))
-    bounds = {name: pc.min_max(keys[name]).as_py() for name in _STATISTICS}
+def _part(path: Path) -> int:
+    """Return the number of a part, as in `lineitem.12.parquet`; 0 for a table of one file."""
+    number = path.stem.rpartition(".")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _write_log(table: Path, actions: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(action, separators=(",", ":"), default=str) + "\n" for action in actions)
+    (table / "_delta_log" / f"{0:020d}.json").write_text(text)
+
+
+def _add(path: Path, statistics: Sequence[str]) -> dict[str, Any]:
+    keys = pq.read_table(path, columns=list(statistics))
+    bounds = {name: pc.min_max(keys[name]).as_py() for name in statistics}
     return {
         "path": path.name,
         "partitionValues": {},
@@ -97,7 +123,7 @@ def _add(path: Path) -> dict[str, Any]:
                 "numRecords": keys.num_rows,
                 "minValues": {name: bound["min"] for name, bound in bounds.items()},
                 "maxValues": {name: bound["max"] for name, bound in bounds.items()},
-                "nullCount": dict.fromkeys(_STATISTICS, 0),
+                "nullCount": dict.fromkeys(statistics, 0),
             },
             default=str,
         ),
@@ -105,17 +131,21 @@ def _add(path: Path) -> dict[str, Any]:
 
 
 def _metadata(file: Path, made_of: Lineitem) -> dict[str, Any]:
+    return _metadata_of(file, repr(made_of), vectors=made_of.vectors)
+
+
+def _metadata_of(file: Path, name: str, *, vectors: bool) -> dict[str, Any]:
     fields = [
         {"name": field.name, "type": _delta_type(field.type), "nullable": True, "metadata": {}}
         for field in pq.read_schema(file)
     ]
     return {
         "metaData": {
-            "id": str(uuid.uuid5(uuid.NAMESPACE_URL, repr(made_of))),
+            "id": str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": json.dumps({"type": "struct", "fields": fields}),
             "partitionColumns": [],
-            "configuration": {"delta.enableDeletionVectors": "true"} if made_of.vectors else {},
+            "configuration": {"delta.enableDeletionVectors": "true"} if vectors else {},
             "createdTime": EPOCH_MS,
         }
     }

@@ -41,10 +41,13 @@ def _verdict(workload: Workload, variant: Variant, goal: Goal | Growth | AtMost,
     if isinstance(goal, Goal):
         against = next((p.against for p in workload.peers if p.name == goal.peer), OURS)
         text = f"{goal.peer}{_MEASURES[goal.measure]} at least {goal.ratio:.3g}"
+        text += f", or {goal.slack * 1000:g} ms" if goal.slack else ""
         theirs = _value(rows, variant.name, [goal.peer], goal.measure)
         ours = _value(rows, variant.name, [against], goal.measure)
         if theirs is None or ours is None:
             return Verdict(variant.name, text, "", None)
+        if goal.slack and ours - theirs <= goal.slack:
+            return Verdict(variant.name, text, f"{(ours - theirs) * 1000:.3g} ms more", True)
         ratio = theirs / max(ours, 1e-9)
         turns = _turns(rows, variant.name, goal.peer, against) if goal.measure == "seconds" else []
         sure = len({turn >= goal.ratio for turn in (*turns, ratio)}) == 1
