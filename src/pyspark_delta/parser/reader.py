@@ -91,13 +91,17 @@ class Reader:
         return self.token.kind is Kind.END or _is(self.token, ";")
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Raise the SqlSyntaxError of the next token, or of another one; `expected` is what the grammar allows."""
+        """Raise the error of the next token, or of another one."""
+        raise self.error(expected, token)
+
+    def error(self, expected: str, token: Token | None = None) -> SqlSyntaxError:
+        """Return the error of the next token, or of another one; `expected` is what the grammar allows there."""
         found = self.token if token is None else token
         if found.kind is Kind.ERROR:
-            raise syntax_error(self.text, found, str(found.value))
+            return syntax_error(self.text, found, str(found.value))
         place = self.tokens.index(found)
         before = " ".join(one.text for one in self.tokens[max(place - 2, 0) : place])
-        raise syntax_error(self.text, found, f"{expected} after {before}" if before else expected)
+        return syntax_error(self.text, found, f"{expected} after {before}" if before else expected)
 
     # ------------------------------------------------------------------------------------------------------ names
     def at_name(self) -> bool:
@@ -230,8 +234,9 @@ class Reader:
         elif token.kind is Kind.OPERATOR and token.text in _CLOSE:
             while closing and closing[-1] == "END":  # "case" was a name
                 closing.pop()
-            if not closing or closing.pop() != token.text:
-                self.fail(" or ".join(closing) or "no closing bracket")
+            if closing[-1:] != [token.text]:
+                self.fail(closing[-1] if closing else "no closing bracket")
+            closing.pop()
         elif _is(token, "CASE") and not self._is_part_of_name():
             closing.append("END")
         elif closing and closing[-1] == "END" and _is(token, "END") and not self._is_part_of_name():
