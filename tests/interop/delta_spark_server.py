@@ -5,7 +5,8 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
-`{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`, `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
+`{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
+`{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
