@@ -1,7 +1,7 @@
 """Makes Delta tables of TPC-H, and rows to merge into lineitem, with the generator `tpchgen-cli`.
 
-The files are those of the generator, lineitem's sorted by order. Lineitem has about as many rows as asked for: 6,001,215
-at scale factor 1.
+The files are those of the generator, lineitem's sorted by order. Lineitem has about as many rows as asked for:
+6,001,215 at scale factor 1.
 """
 
 from __future__ import annotations
