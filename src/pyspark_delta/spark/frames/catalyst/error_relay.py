@@ -1,6 +1,6 @@
-"""Makes an error that occurs while the JVM plans or runs a query reach the caller as a `DeltaError`.
+"""Makes an error that occurs while the JVM plans or runs a query reach the caller as the original exception.
 
-The JVM calls the file index during planning. If the file index raises an error, py4j puts its text into a Java
+The JVM calls Python during planning, as the file index. If Python raises an error, py4j puts its text into a Java
 exception, which PySpark raises as a `Py4JJavaError`. So this module keeps the error, adds its number to the text, and
 makes PySpark's conversion of Java exceptions return the original error.
 
@@ -28,7 +28,7 @@ _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
 
 _lock = Lock()
 _numbers = itertools.count(1)
-_failures: LruCache[int, DeltaError] = LruCache(_KEPT)
+_failures: LruCache[int, Exception] = LruCache(_KEPT)
 _read: LruCache[str, frozenset[int]] = LruCache(_KEPT)  # the versions that Spark reads, by the location of the table
 
 
@@ -36,7 +36,7 @@ class RelayedError(Exception):
     """The exception that is passed to the JVM: the text of an error, and the number under which the error is kept."""
 
 
-def relay(error: DeltaError) -> RelayedError:
+def relay(error: Exception) -> RelayedError:
     """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
     _install()
     number = next(_numbers)
@@ -72,7 +72,7 @@ def _install() -> None:
             logging.getLogger(name).addFilter(_Quiet())
 
 
-def _find(java_exception: Any) -> DeltaError | None:
+def _find(java_exception: Any) -> Exception | None:
     for _ in range(_LONGEST_CHAIN):
         if java_exception is None:
             return None
