@@ -15,6 +15,7 @@ import re
 from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 
 from pyspark_delta.errors import DataFileError, DeltaError
@@ -36,6 +37,13 @@ class RelayedError(Exception):
     """The exception that is passed to the JVM: the text of an error, and the number under which the error is kept."""
 
 
+class ExpectedError(Py4JJavaError):  # type: ignore[misc]
+    """An exception of Java that the JVM gets back as it is, because Spark expects it and catches it."""
+
+    def __init__(self, java_exception: Any) -> None:
+        super().__init__("expected by Spark", java_exception)
+
+
 def relay(error: Exception) -> RelayedError:
     """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
     _install()
@@ -51,10 +59,10 @@ def expect(location: str, version: int) -> None:
 
 
 class _Quiet(logging.Filter):
-    """A filter for py4j's loggers: they log every exception of a callback, but a `RelayedError` reaches the caller."""
+    """A filter for py4j's loggers: they log every exception of a callback, but these reach the caller."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError))
+        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError | ExpectedError))
 
 
 def _install() -> None:
