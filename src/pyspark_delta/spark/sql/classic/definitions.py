@@ -18,13 +18,8 @@ from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR
 from pyspark_delta.write.options import WriteOptions
 
 # Keys of field metadata that Spark uses for what a column declares, and Delta's keys for it.
-_DECLARED = {
-    "GENERATION_EXPRESSION": "delta.generationExpression",
-    "identity.start": "delta.identity.start",
-    "identity.step": "delta.identity.step",
-    "identity.allowExplicitInsert": "delta.identity.allowExplicitInsert",
-}
-_DROPPED = frozenset(("EXISTS_DEFAULT", "CURRENT_DEFAULT_VALUE"))
+_DECLARED = {"GENERATION_EXPRESSION": "delta.generationExpression"}
+_DROPPED = frozenset(("EXISTS_DEFAULT",))
 _OPTION = "option."
 _PROVIDER, _LOCATION, _COMMENT = "provider", "location", "comment"
 _RESERVED = frozenset((_PROVIDER, _LOCATION, _COMMENT, "owner", "external", "is_managed_location", "table_type"))
@@ -107,7 +102,8 @@ def _table_properties(given: dict[str, str]) -> dict[str, str]:
 def _schema(jvm: Jvm, columns: Any) -> SparkStruct:
     struct = jvm.module(f"{CONNECTOR}.CatalogV2Util").v2ColumnsToStructType(columns)
     struct = jvm.type(f"{CATALYST}.util.CharVarcharUtils").replaceCharVarcharWithStringInSchema(struct)
-    return SparkStruct([_field(field) for field in SparkStruct.fromJson(_json(struct))])
+    fields = SparkStruct.fromJson(_json(struct)).fields
+    return SparkStruct([_field(field, column) for field, column in zip(fields, columns, strict=True)])
 
 
 def _json(struct: Any) -> dict[str, Any]:
@@ -115,8 +111,16 @@ def _json(struct: Any) -> dict[str, Any]:
     return found
 
 
-def _field(field: SparkField) -> SparkField:
+def _field(field: SparkField, column: Any) -> SparkField:
+    """Return a field with Delta's metadata. Spark puts only some of what a column declares into the metadata."""
     metadata = {_DECLARED.get(key, key): value for key, value in field.metadata.items() if key not in _DROPPED}
+    identity = column.identityColumnSpec()
+    if identity is not None:
+        metadata |= {
+            "delta.identity.start": int(identity.getStart()),
+            "delta.identity.step": int(identity.getStep()),
+            "delta.identity.allowExplicitInsert": bool(identity.isAllowExplicitInsert()),
+        }
     return SparkField(field.name, field.dataType, field.nullable, metadata)
 
 
