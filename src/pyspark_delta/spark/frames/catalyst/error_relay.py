@@ -1,6 +1,6 @@
-"""Makes an error that occurs while the JVM plans or runs a query reach the caller as a `DeltaError`.
+"""Makes an error that occurs while the JVM plans or runs a query reach the caller as the original exception.
 
-The JVM calls the file index during planning. If the file index raises an error, py4j puts its text into a Java
+The JVM calls Python during planning, as the file index. If Python raises an error, py4j puts its text into a Java
 exception, which PySpark raises as a `Py4JJavaError`. So this module keeps the error, adds its number to the text, and
 makes PySpark's conversion of Java exceptions return the original error.
 
@@ -15,6 +15,7 @@ import re
 from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 
 from pyspark_delta.errors import DataFileError, DeltaError
@@ -28,7 +29,7 @@ _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
 
 _lock = Lock()
 _numbers = itertools.count(1)
-_failures: LruCache[int, DeltaError] = LruCache(_KEPT)
+_failures: LruCache[int, Exception] = LruCache(_KEPT)
 _read: LruCache[str, frozenset[int]] = LruCache(_KEPT)  # the versions that Spark reads, by the location of the table
 
 
@@ -36,7 +37,14 @@ class RelayedError(Exception):
     """The exception that is passed to the JVM: the text of an error, and the number under which the error is kept."""
 
 
-def relay(error: DeltaError) -> RelayedError:
+class ExpectedError(Py4JJavaError):  # type: ignore[misc]
+    """An exception of Java that the JVM gets back as it is, because Spark expects it and catches it."""
+
+    def __init__(self, java_exception: Any) -> None:
+        super().__init__("expected by Spark", java_exception)
+
+
+def relay(error: Exception) -> RelayedError:
     """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
     _install()
     number = next(_numbers)
@@ -51,10 +59,10 @@ def expect(location: str, version: int) -> None:
 
 
 class _Quiet(logging.Filter):
-    """A filter for py4j's loggers: they log every exception of a callback, but a `RelayedError` reaches the caller."""
+    """A filter for py4j's loggers: they log every exception of a callback, but these reach the caller."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError))
+        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError | ExpectedError))
 
 
 def _install() -> None:
@@ -72,7 +80,7 @@ def _install() -> None:
             logging.getLogger(name).addFilter(_Quiet())
 
 
-def _find(java_exception: Any) -> DeltaError | None:
+def _find(java_exception: Any) -> Exception | None:
     for _ in range(_LONGEST_CHAIN):
         if java_exception is None:
             return None
