@@ -22,6 +22,7 @@ from pyspark_delta.errors import DeltaWarning, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_key
+from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
 from pyspark_delta.spark.frames.catalyst.nodes import texts
 from pyspark_delta.spark.frames.catalyst.scan import unavailable
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
@@ -217,6 +218,7 @@ def obstacle(spark: SparkSession) -> str | None:
 def _install(spark: SparkSession) -> Installation:
     """Put everything into a session. If something does not fit, remove it again and raise."""
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    pass_expected(spark.sparkContext._gateway)
     session = SessionReference(spark)
     manager = session.state.catalogManager()
     catalogs = session.jvm.field(manager, "catalogs").get(manager)

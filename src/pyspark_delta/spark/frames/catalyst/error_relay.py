@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import logging
 import re
+import sys
 from threading import Lock
 from typing import Any
 
@@ -38,7 +39,10 @@ class RelayedError(Exception):
 
 
 class ExpectedError(Py4JJavaError):  # type: ignore[misc]
-    """An exception of Java that the JVM gets back as it is, because Spark expects it and catches it."""
+    """An exception of Java that the JVM gets back as it is, because Spark expects it and catches it.
+
+    `pass_expected` must have been called for the gateway.
+    """
 
     def __init__(self, java_exception: Any) -> None:
         super().__init__("expected by Spark", java_exception)
@@ -50,6 +54,20 @@ def relay(error: Exception) -> RelayedError:
     number = next(_numbers)
     _failures.put(number, error)
     return RelayedError(f"{error} (pyspark-delta failure {number})")
+
+
+def pass_expected(gateway: Any) -> None:
+    """Let a gateway pass an `ExpectedError` of a callback to the JVM as the exception of Java.
+
+    Py4J has a switch for this, which it reads while it handles the exception. For others the switch stays as it was.
+    """
+    parameters: Any = gateway.callback_server_parameters
+    before = parameters.propagate_java_exceptions
+    if hasattr(type(parameters), "propagate_java_exceptions"):
+        return
+    passes = property(lambda _: before or isinstance(sys.exc_info()[1], ExpectedError))
+    base = type(parameters)
+    parameters.__class__ = type(base.__name__, (base,), {"propagate_java_exceptions": passes})
 
 
 def expect(location: str, version: int) -> None:
