@@ -16,9 +16,10 @@ from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Prefixes of field metadata that Spark must not get: column mapping, generation expressions, type changes (C431), and
-# defaults, because Spark evaluates their SQL text in the schema of a read.
-_INTERNAL = ("delta.", "parquet.field.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+# Prefixes of field metadata that Spark must not get: column mapping, generation expressions, type changes (C431),
+# defaults, because Spark evaluates their SQL text in the schema of a read, and collations, because it cannot parse their
+# versions.
+_INTERNAL = ("delta.", "parquet.field.", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "__COLLATIONS")
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
 
