@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Prefixes of field metadata that Spark must not get: column mapping, generation expressions, type changes (C431),
-# defaults, because Spark evaluates their SQL text in the schema of a read, and collations, because it cannot parse their
+# defaults, because Spark evaluates their SQL text in the schema of a read, and collations, because it cannot read their
 # versions.
 _INTERNAL = ("delta.", "parquet.field.", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "__COLLATIONS")
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
