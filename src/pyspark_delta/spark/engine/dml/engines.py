@@ -22,7 +22,6 @@ from pyspark_delta.spark.engine.dml.conditions import check_condition
 from pyspark_delta.spark.engine.dml.row_engines import SparkDelete, SparkUpdate
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.job import write_kept
-from pyspark_delta.spark.frames.column_text import value_text
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.statements.contract import Rewriter, RowCondition
 from pyspark_delta.statements.delete import Delete
@@ -36,10 +35,18 @@ if TYPE_CHECKING:
 EngineT = TypeVar("EngineT")
 
 
-def delete_statement(spark: SparkSession, condition: Condition | None = None, alias: str | None = None) -> Delete:
-    """Return a DELETE for a session; the condition is SQL text or a Column. Raises TypeError for any other type."""
+def delete_statement(
+    spark: SparkSession,
+    condition: Condition | None = None,
+    alias: str | None = None,
+    qualifier: tuple[str, ...] = (),
+) -> Delete:
+    """Return a DELETE for a session; the condition is SQL text or a Column.
+
+    `alias` and `qualifier` as in `SparkTarget`. Raises TypeError for a condition of any other type.
+    """
     arguments.check_condition("condition", condition)
-    return Delete(partial(_open, spark), condition, alias)
+    return Delete(partial(_open, spark, qualifier), condition, alias)
 
 
 def update_statement(
@@ -47,13 +54,14 @@ def update_statement(
     assigned: Mapping[str, Column | str],
     condition: Condition | None = None,
     alias: str | None = None,
+    qualifier: tuple[str, ...] = (),
 ) -> Update:
     """Return an UPDATE for a session; the condition and the values are SQL text or Columns.
 
-    Raises TypeError for a condition of any other type.
+    `alias` and `qualifier` as in `SparkTarget`. Raises TypeError for a condition of any other type.
     """
     arguments.check_condition("condition", condition)
-    return Update(partial(_open, spark), assigned, condition, alias)
+    return Update(partial(_open, spark, qualifier), assigned, condition, alias)
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class SparkEngines:
         target = self.target
 
         def texts() -> dict[tuple[str, ...], str | None]:
-            return {path: value_text(target.empty(), value) for path, value in values.items()}
+            return {path: target.value_text(value) for path, value in values.items()}
 
         spark = SparkUpdate.of(target, candidates, condition, values)
         text = None if condition is None else condition.text
@@ -108,6 +116,10 @@ def in_order(target: SparkTarget, arrow: EngineT, spark: EngineT) -> list[tuple[
 
 
 def _open(
-    spark: SparkSession, snapshot: Snapshot, alias: str | None, declared: TableConfiguration | None
+    spark: SparkSession,
+    qualifier: tuple[str, ...],
+    snapshot: Snapshot,
+    alias: str | None,
+    declared: TableConfiguration | None,
 ) -> SparkEngines:
-    return SparkEngines(SparkTarget.of(spark, snapshot, alias, declared))
+    return SparkEngines(SparkTarget.of(spark, snapshot, alias, declared, qualifier))
