@@ -16,7 +16,7 @@ DeltaError
       InvalidOperationError        the operation is not allowed
         InvalidPredicateError
           ComputationError
-        InvalidOptionError  SchemaMismatchError  ConstraintViolationError  AppendOnlyTableError
+        SqlSyntaxError  InvalidOptionError  SchemaMismatchError  ConstraintViolationError  AppendOnlyTableError
       CommitError
         CommitStateUnknownError  AttemptsExhaustedError
         CommitConflictError
@@ -90,6 +90,7 @@ from pyspark_delta.errors.operations import (
     ProtocolChangedError,
     ProtocolChangedException,
     SchemaMismatchError,
+    SqlSyntaxError,
 )
 from pyspark_delta.errors.services import (
     FileAlreadyExistsError,
@@ -164,6 +165,7 @@ __all__ = [
     "PublishedMismatchError",
     "RatificationConflictError",
     "SchemaMismatchError",
+    "SqlSyntaxError",
     "StaleMetadataError",
     "StorageError",
     "StoreThrottledError",

@@ -15,6 +15,27 @@ class InvalidOperationError(DeltaError):
     sqlstate = "42000"
 
 
+class SqlSyntaxError(InvalidOperationError):
+    """A statement does not follow the grammar of SQL.
+
+    `line` is counted from 1 and `position` from 0, as Spark counts. `sql` is the statement with a marker under what was
+    found.
+    """
+
+    error_class = "PARSE_SYNTAX_ERROR"
+    sqlstate = "42601"
+    line: int = 1
+    position: int = 0
+    sql: str = ""
+
+    def __init__(self, message: str, *, line: int, position: int, sql: str, **facts: Any) -> None:
+        super().__init__(message, line=line, position=position, sql=sql, **facts)
+        self.line, self.position, self.sql = line, position, sql
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (line {self.line}, pos {self.position})\n\n== SQL ==\n{self.sql}"
+
+
 class InvalidPredicateError(InvalidOperationError):
     """A predicate cannot be parsed, or does not match the schema of the table."""
 

@@ -1,0 +1,7 @@
+"""Text of SQL statements to frozen values, without Spark."""
+
+from __future__ import annotations
+
+from pyspark_delta.parser.delta import parse
+
+__all__ = ["parse"]
