@@ -118,12 +118,12 @@ def _session_location(spark: SparkSession, parts: Sequence[str]) -> str | None:
         return None
     java: Any = spark
     jvm, catalog = jvm_of(spark), java._jsparkSession.sessionState().catalog()
-    option = jvm.root.scala.Option.apply
-    identifier = jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name[2], option(name[1]), jvm.none)
+    schema = jvm.type("scala.Some")(name[1])
+    identifier = jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name[2], schema, jvm.none)
     if not catalog.tableExists(identifier):
         return None
     metadata = catalog.getTableMetadata(identifier)
     provider, location = metadata.provider(), metadata.storage().locationUri()
     if provider.isEmpty() or str(provider.get()).lower() not in FORMATS or location.isEmpty():
         return None
-    return str(jvm.root.org.apache.hadoop.fs.Path(location.get()).toString())
+    return str(jvm.type("org.apache.hadoop.fs.Path")(location.get()).toString())

@@ -18,7 +18,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf import arguments
 from pyspark_delta.spark.engine.dml import assignments
-from pyspark_delta.spark.engine.dml.conditions import check_condition
+from pyspark_delta.spark.engine.dml.conditions import check_condition, value_reads
 from pyspark_delta.spark.engine.dml.row_engines import SparkDelete, SparkUpdate
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.job import write_kept
@@ -72,8 +72,8 @@ class SparkEngines:
 
     def resolve(self, condition: Condition, statement: str) -> RowCondition:
         """Check a condition with Spark's analyzer. Raises as `check_condition`."""
-        check_condition(self.target, condition, statement)
-        return RowCondition(condition, self.target.text(condition))
+        reads = check_condition(self.target, condition, statement)
+        return RowCondition(condition, self.target.text(condition), reads)
 
     def is_default(self, value: Condition) -> bool:
         """Return True if a new value is SQL's word DEFAULT."""
@@ -91,6 +91,7 @@ class SparkEngines:
     ) -> Sequence[tuple[str, RowEngine[Changed]]]:
         """Return the engines of an UPDATE. Raises SchemaMismatchError, and Spark's own errors about a value."""
         target = self.target
+        candidates = candidates.reading(value_reads(target, values.values(), "UPDATE"))
 
         def texts() -> dict[tuple[str, ...], str | None]:
             return {path: target.value_text(value) for path, value in values.items()}

@@ -48,7 +48,8 @@ def merge_statement(
 ) -> Merge:
     """Return a MERGE of the rows of `source` for a session, without clauses. The condition is SQL text or a Column.
 
-    `alias` and `qualifier` as in `SparkTarget`. Raises TypeError for arguments of other types, and ValueError if the condition is None.
+    `alias` and `qualifier` as in `SparkTarget`. Raises TypeError for arguments of other types, and ValueError if the
+    condition is None.
     """
     arguments.check_source("source", source)
     if condition is None:

@@ -15,8 +15,8 @@ from pyspark_delta.spark.conf.limits import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import file_options, with_session_defaults
 from pyspark_delta.spark.engine.write.job import SparkTasks
-from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
-from pyspark_delta.spark.frames.column_text import Labels, text_on, value_text
+from pyspark_delta.spark.frames.catalyst.qualified import Labels, with_qualifier
+from pyspark_delta.spark.frames.column_text import text_on, value_text
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.statements.target import FILE, ROW, Condition, Target

@@ -27,7 +27,7 @@ def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
 
 def with_qualifier(frame: DataFrame, qualifier: Sequence[str]) -> DataFrame:
     """Return the frame of a classic session with columns that all parts of a name qualify, or the last ones."""
-    jvm, java = jvm_of(frame.sparkSession), frame._jdf  # type: ignore[operator]
+    jvm, java = jvm_of(frame.sparkSession), frame._jdf
     name = jvm.type("org.apache.spark.sql.catalyst.AliasIdentifier")(qualifier[-1], jvm.seq(qualifier[:-1]))
     named = jvm.type(f"{_LOGICAL}.SubqueryAlias")(name, java.queryExecution().analyzed())
     return frame_of_plan(frame.sparkSession, named)

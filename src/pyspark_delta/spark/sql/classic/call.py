@@ -83,7 +83,7 @@ class ResultRows(JavaProxy):
 
     def __init__(self, jvm: Jvm, frame: DataFrame) -> None:
         super().__init__(jvm)
-        execution = frame._jdf.queryExecution()  # type: ignore[operator]
+        execution = frame._jdf.queryExecution()
         self._schema, self._rows = execution.analyzed().schema(), execution.executedPlan().executeCollect()
 
     def readSchema(self) -> Any:

@@ -7,7 +7,7 @@ are replaced. The frame gets the names of the table's columns, and the pipeline 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.functions as sf
@@ -49,7 +49,7 @@ class Insert:
     plan: Any
     columns: tuple[str, ...] = ()
     is_by_name: bool = False
-    static: Mapping[str, str | None] = None  # type: ignore[assignment]
+    static: Mapping[str, str | None] = field(default_factory=dict)
     dynamic: tuple[str, ...] = ()
     evolves: bool = False
 
@@ -108,7 +108,7 @@ class Insert:
             if name.casefold() not in partitioning:
                 raise InvalidOperationError(
                     f"PARTITION names '{name}', which is not a partition column of '{self.snapshot.location}'. Its "
-                    f"partition columns: {', '.join(partitioning) or 'none'}. Leave PARTITION out, or use REPLACE WHERE.",
+                    f"partition columns: {', '.join(partitioning) or 'none'}. Leave PARTITION out.",
                     error_class="NON_PARTITION_COLUMN",
                     column=name,
                 )
@@ -129,21 +129,16 @@ class Insert:
                 f"{', '.join(names)}"
             )
         renamed = frame.toDF(*names, *given[len(names) :])
-        types = to_spark(self.snapshot.schema)
-        known = {field.name.casefold(): field.dataType for field in types}
-        return renamed.select(
-            *(
-                _with_member_names(sf.col(quoted(field.name)), field.dataType, known.get(field.name.casefold())).alias(
-                    field.name
-                )
-                for field in renamed.schema
-            )
-        )
+        given_fields = renamed.schema.fields
+        if not any(isinstance(one.dataType, st.StructType | st.ArrayType | st.MapType) for one in given_fields):
+            return renamed
+        known = {one.name.casefold(): one.dataType for one in to_spark(self.snapshot.schema)}
+        return renamed.select(*(_with_member_names(one, known.get(one.name.casefold())) for one in given_fields))
 
     def _mismatch(self, what: str) -> SchemaMismatchError:
         return SchemaMismatchError(
-            f"INSERT into '{self.snapshot.location}' does not fit: {what}. Nothing was written. Name the columns, as in "
-            "INSERT INTO t (a, b) ...; or match them by name, as in INSERT INTO t BY NAME SELECT ...",
+            f"INSERT into '{self.snapshot.location}' does not fit: {what}. Nothing was written. Name the columns, as "
+            "in INSERT INTO t (a, b) ...; or match them by name, as in INSERT INTO t BY NAME SELECT ...",
             error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
         )
 
@@ -231,13 +226,13 @@ def insert(query: Query, node: Any, target: Target) -> None:
 def replace_where(query: Query, node: Any, target: Target) -> None:
     """Carry out INSERT ... REPLACE WHERE as Spark 4.2 parses it. Raises as `insert`."""
     snapshot, evolves = target.table.snapshot(), bool(node.withSchemaEvolution())
-    rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), static={}, evolves=evolves)
+    rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), evolves=evolves)
     options = _options(target, node.table(), evolves=evolves)
     options = replace(options, replace_where=_where(query, snapshot, target, node.deleteExpr()))
     write_table(rows.frame(), WriteRequest(target.table.location, "overwrite", options, must_exist=True))
 
 
-# ------------------------------------------------------------------------------------------------------ what is replaced
+# ---------------------------------------------------------------------------------------------------- what is replaced
 def _overwriting(query: Query, rows: Insert, options: WriteOptions) -> WriteOptions:
     """Return the options of an INSERT OVERWRITE: all rows, those of the static partitions, or those of the new rows.
 
@@ -313,12 +308,11 @@ def _is_default(expression: Any) -> bool:
     return kind_of(expression) == "UnresolvedAttribute" and is_default_word(texts(expression.nameParts()))
 
 
-def _with_member_names(value: Column, given: st.DataType, table: st.DataType | None) -> Column:
-    """Return a value whose structs have the member names of the table, by position: Spark casts structs so."""
-    if table is None:
-        return value
-    renamed = _renamed(given, table)
-    return value if renamed == given else value.cast(renamed)
+def _with_member_names(given: st.StructField, table: st.DataType | None) -> Column:
+    """Return a column whose structs have the member names of the table, by position: Spark casts structs so."""
+    value = sf.col(quoted(given.name))
+    renamed = given.dataType if table is None else _renamed(given.dataType, table)
+    return value if renamed == given.dataType else value.cast(renamed).alias(given.name)
 
 
 def _renamed(given: st.DataType, table: st.DataType) -> st.DataType:

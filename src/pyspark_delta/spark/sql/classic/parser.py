@@ -6,6 +6,7 @@ scripts, and the texts of views.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from threading import RLock
@@ -13,10 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
 
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.parser import parse
+from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.spark.conf.sessions import session_key
 from pyspark_delta.spark.frames.catalyst.error_relay import RelayedError, install
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
 from pyspark_delta.spark.sql.classic.translation import Translator
@@ -30,6 +36,8 @@ T = TypeVar("T")
 _lock = RLock()
 _installed: dict[str, list[tuple[Any, Any, Any]]] = {}  # by session: field, owner, and the value before
 
+_EXPLAIN = re.compile(r"\s*EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?(?=\s)", re.IGNORECASE)
+_NOT_SPACE = re.compile(r"\S")
 # Statements that begin with one of these words change nothing.
 _QUERIES = frozenset(("SELECT", "VALUES", "SET", "USE"))
 
@@ -68,16 +76,39 @@ class DeltaParser(JavaProxy):
 
     def __init__(self, spark: SparkSession, jvm: Jvm, before: Any) -> None:
         super().__init__(jvm)
-        self._before = before
+        self._spark, self._before = spark, before
         self._translator = Translator(spark, Procedures(jvm))
 
     @_parsing
     def parsePlan(self, text: str) -> Any:
-        return self._translated(text, self._before.parsePlan(text))
+        own = self._own(text, None)
+        return self._translated(text, self._before.parsePlan(text)) if own is None else own
 
     @_parsing
     def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:
-        return self._translated(text, self._before.parsePlanWithParameters(text, parameters))
+        own = self._own(text, parameters)
+        return self._translated(text, self._before.parsePlanWithParameters(text, parameters)) if own is None else own
+
+    def _own(self, text: str, parameters: Any) -> Any:
+        """Return the call for a statement of Delta's own grammar, or the plan that explains it; None for other texts.
+
+        Spark would take some of these statements for others: DESCRIBE HISTORY t is also a table `HISTORY`.
+        """
+        explain = _EXPLAIN.match(text)
+        blank = "" if explain is None else _NOT_SPACE.sub(" ", explain[0])  # positions in errors stay
+        statement = self._statement(blank + text[len(blank) :], parameters)
+        found = None if statement is None else self._translator.own(statement)
+        if found is None or explain is None:
+            return found
+        return self._translator.explained(self._before.parsePlan(f"{explain[0]} SELECT 1"), found)
+
+    def _statement(self, text: str, parameters: Any) -> DeltaStatement | None:
+        try:
+            return parse(text)
+        except InvalidOperationError as error:
+            if parameters is None or error.error_class != "UNBOUND_SQL_PARAMETER":
+                raise
+            return parse(text, arguments_of(self._spark, parameters))
 
     def _translated(self, text: str, plan: Any) -> Any:
         if text[:7].strip().upper() in _QUERIES:
@@ -140,6 +171,8 @@ def install_parser(spark: SparkSession) -> None:
         fields = [(jvm.field(owner, name), owner) for owner, name in owners]
         before = [(field, owner, field.get(owner)) for field, owner in fields]
         install()
+        # In a callback, PySpark would close the callback's connection.
+        ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
         jvm.gateway.python_parameters.propagate_java_exceptions = True  # those of the parser, see `_parsing`
         parser = DeltaParser(spark, jvm, state.sqlParser())
         for field, owner in fields:

@@ -46,7 +46,11 @@ class Query:
 
     def frame(self, plan: Any) -> DataFrame:
         """Return the rows of a query of the statement. Raises Spark's own errors about the query."""
-        return frame_of_plan(self.spark, self._hung(plan))
+        return frame_of_plan(self.spark, self.hung(plan))
+
+    def one_row(self) -> DataFrame:
+        """Return one row without columns, on which constants are computed."""
+        return frame_of_plan(self.spark, self.jvm.type(f"{_LOGICAL}.OneRowRelation")())
 
     def column(self, expression: Any) -> Column:
         """Return an expression of the statement; names in it are not resolved yet."""
@@ -59,7 +63,8 @@ class Query:
         utilities = self.jvm.type("org.apache.spark.sql.classic.ExpressionUtils")
         return ClassicColumn(utilities.column(self._with_tables(expression)))
 
-    def _hung(self, plan: Any) -> Any:
+    def hung(self, plan: Any) -> Any:
+        """Return a plan that sees the common table expressions."""
         node = self.node
         if node is None:
             return plan
@@ -74,7 +79,7 @@ class Query:
         if any(one is not other for one, other in zip(before, after, strict=True)):
             expression = expression.withNewChildren(self.jvm.seq(after))
         if kind_of(expression) in _SUBQUERIES:
-            return expression.withNewPlan(self._hung(expression.plan()))
+            return expression.withNewPlan(self.hung(expression.plan()))
         return expression
 
 
@@ -122,10 +127,8 @@ def _computed_name(spark: SparkSession, node: Any) -> NamedTable | None:
     expression = node.identifierExpr()
     if not expression.foldable():
         return None
-    text = Query(spark).frame(_one_row(spark)).select(Query(spark).column(expression)).head()[0]  # type: ignore[index]
+    row = Query(spark).one_row().select(Query(spark).column(expression)).head()
+    if row is None or row[0] is None:
+        return None  # Spark says what is wrong
     java: Any = spark
-    return NamedTable(texts(java._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(text)))
-
-
-def _one_row(spark: SparkSession) -> Any:
-    return jvm_of(spark).type(f"{_LOGICAL}.OneRowRelation")()
+    return NamedTable(texts(java._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(row[0])))

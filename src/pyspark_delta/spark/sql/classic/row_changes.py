@@ -121,9 +121,7 @@ def _not_matched(builder: DeltaMergeBuilder, query: Query, action: Any, target: 
     return builder.whenNotMatchedInsert(condition, _clause_values(query, action, target))
 
 
-def _not_matched_by_source(
-    builder: DeltaMergeBuilder, query: Query, action: Any, target: Target
-) -> DeltaMergeBuilder:
+def _not_matched_by_source(builder: DeltaMergeBuilder, query: Query, action: Any, target: Target) -> DeltaMergeBuilder:
     condition = _clause_condition(query, action)
     if kind_of(action) == "DeleteAction":
         return builder.whenNotMatchedBySourceDelete(condition)
@@ -157,7 +155,7 @@ def _refuse_subquery(query: Query, expression: Any) -> None:
 
 def _may_be_named(source: DataFrame, name: str) -> bool:
     """Return True unless the columns of the source certainly have another name of one part before them."""
-    plan = source._jdf.queryExecution().analyzed()  # type: ignore[operator]
+    plan = source._jdf.queryExecution().analyzed()
     return kind_of(plan) != "SubqueryAlias" or str(plan.alias()).casefold() == name.casefold()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
@@ -19,6 +20,7 @@ from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.views import table_of_view
+from pyspark_delta.spark.sql.execute import execute, is_of_spark
 from pyspark_delta.spark.sql.targets import find_table, is_delta_name, is_path_name, is_temporary_view
 
 if TYPE_CHECKING:
@@ -59,16 +61,30 @@ class Translator:
             return plan
         if kind == "ExplainCommand":
             return self._explained(plan)
-        return self._call(kind, plan) or plan
+        found = self._call(kind, plan)
+        return plan if found is None else found
+
+    def own(self, statement: DeltaStatement) -> Any:
+        """Return the call for a statement of Delta's own grammar; None for one of Spark's (`is_of_spark`)."""
+        if is_of_spark(self.spark, statement):
+            return None
+        return call(self._jvm, self.procedures, type(statement).__name__, partial(execute, self.spark, statement))
+
+    def explained(self, plan: Any, statement: Any) -> Any:
+        """Return the EXPLAIN of a call, in the mode of another EXPLAIN. The statement is not carried out."""
+        return self._jvm.type(_EXPLAIN)(not_executed(self._jvm, statement), plan.mode())
 
     def _call(self, kind: str, plan: Any, *, decides_later: bool = False) -> Any:
-        """Return the call for a statement; None if it is not ours. With `decides_later`, that is found out at the run.
+        """Return the call for a statement; None if it is not ours.
+
+        With `decides_later`, that is found out when the statement runs.
         """
-        query = Query(self.spark)
-        statement = plan
-        if kind == "UnresolvedWith":
+        query, statement = Query(self.spark), plan
+        if str(plan.nodeName()) == "UnresolvedWith":
             query, statement = Query(self.spark, plan), plan.child()
             kind = str(statement.nodeName())
+        if kind == "Union":
+            return self._several_inserts(query, statement)
         known = _STATEMENTS.get(kind)
         if known is None:
             return None
@@ -82,23 +98,32 @@ class Translator:
             return None
         return call(self._jvm, self.procedures, kind, partial(self._run, query, statement, named, run))
 
+    def _several_inserts(self, query: Query, union: Any) -> Any:
+        """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
+        inserts = elements(union.children())
+        if any(str(insert.nodeName()) != "InsertIntoStatement" for insert in inserts):
+            return None
+        found = [self._call("InsertIntoStatement", query.hung(insert)) for insert in inserts]
+        if all(one is None for one in found):
+            return None
+        children = [insert if one is None else one for one, insert in zip(found, inserts, strict=True)]
+        return query.hung(union.withNewChildren(self._jvm.seq(children)))
+
     def _is_ours(self, named: NamedTable) -> bool:
         if is_temporary_view(self.spark, named.parts):
             return table_of_view(self.spark, named.parts) is not None
         return is_delta_name(self.spark, named.parts)
 
     def _run(self, query: Query, statement: Any, named: NamedTable, run: _Run) -> DataFrame | None:
+        alias = named.alias
         if is_temporary_view(self.spark, named.parts):
-            table = table_of_view(self.spark, named.parts)
-            alias = named.alias or named.parts[-1]
+            table, alias = table_of_view(self.spark, named.parts), alias or named.parts[-1]
         else:
-            table, alias = find_table(self.spark, named.parts), named.alias
+            table = find_table(self.spark, named.parts)
         assert table is not None
         return run(query, statement, Target(table, alias))
 
-    def _run_either(
-        self, plan: Any, query: Query, statement: Any, named: NamedTable, run: _Run
-    ) -> DataFrame | None:
+    def _run_either(self, plan: Any, query: Query, statement: Any, named: NamedTable, run: _Run) -> DataFrame | None:
         if self._is_ours(named):
             return self._run(query, statement, named, run)
         return frame_of_plan(self.spark, plan)
@@ -107,9 +132,7 @@ class Translator:
     def _explained(self, plan: Any) -> Any:
         explained = plan.logicalPlan()
         found = self._call(str(explained.nodeName()), explained)
-        if found is None:
-            return plan
-        return self._jvm.type(_EXPLAIN)(not_executed(self._jvm, found), plan.mode())
+        return plan if found is None else self.explained(plan, found)
 
     def _translate_script(self, node: Any) -> None:
         """Translate the statements of a script in place: Spark has just parsed it, and nobody else has it."""

@@ -27,7 +27,9 @@ def table_of_view(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
     Raises InvalidOperationError for a view that shows other rows or columns than its table: a filter, a projection, a
     join, or an older version.
     """
-    relation = jvm_of(spark).type(f"{_ANALYSIS}.UnresolvedRelation")(jvm_of(spark).seq(parts), _no_options(spark), False)
+    relation = jvm_of(spark).type(f"{_ANALYSIS}.UnresolvedRelation")(
+        jvm_of(spark).seq(parts), _no_options(spark), False
+    )
     frame = frame_of_plan(spark, relation)
     plan = frame_plan(frame)
     if not _reads_delta(plan):
@@ -40,8 +42,8 @@ def table_of_view(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
             return SqlTable(tuple(parts), location)
     name = ".".join(parts)
     raise InvalidOperationError(
-        f"The view '{name}' is not simply all rows and columns of the newest version of one Delta table, so rows cannot "
-        "be changed through it. Nothing was changed. Name the table itself, as in delta.`/path/to/table`.",
+        f"The view '{name}' is not simply all rows and columns of the newest version of one Delta table, so rows cannot"
+        " be changed through it. Nothing was changed. Name the table itself, as in delta.`/path/to/table`.",
         error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
         sqlstate="0A000",
         view=name,
