@@ -53,24 +53,26 @@ def ids(spark: SparkSession, path: str) -> list[Any]:
 
 
 # -------------------------------------------------------------------------------------------------------------- DELETE
-@pytest.mark.parametrize(
-    ("condition", "deleted"),
-    [
-        ("id = 1", {1}),
-        ("{t}.id = 2 OR id > 8", {2, 9}),
-        ("st.a = 3 AND {t}.st.b = 'x'", {3}),
-        ("id IN (SELECT x FROM five WHERE x > 3)", {4}),
-        ("NOT EXISTS (SELECT 1 FROM five WHERE five.x + 5 >= {t}.id)", set()),
-        ("id > 3 AND id = (SELECT max(x) FROM five)", {4}),
-        ("id NOT IN (SELECT x FROM five)", {5, 6, 7, 8, 9}),
-    ],
-)
-def test_delete_by_the_whole_name(sql: SparkSession, path: str, condition: str, deleted: set[int]) -> None:
+CONDITIONS = {
+    "id = 0": {0},
+    "{t}.id = 1 OR id > 9": {1},
+    "st.a = 2 AND {t}.st.b = 'x'": {2},
+    "id IN (SELECT x FROM five WHERE x < 4)": {3},
+    "NOT EXISTS (SELECT 1 FROM five WHERE five.x + 5 >= {t}.id)": set(),
+    "id > 3 AND id = (SELECT max(x) FROM five)": {4},
+    "EXISTS (SELECT 1 FROM five WHERE five.x + 5 = {t}.id AND five.x = 0)": {5},
+    "id NOT IN (SELECT x + 5 FROM five WHERE x <> 1)": {6},
+}
+
+
+def test_delete_by_the_whole_name(sql: SparkSession, path: str) -> None:
     """Without an alias, the whole name qualifies columns, also those that a subquery refers to."""
-    name = f"delta.`{path}`"
-    result = sql.sql(f"DELETE FROM {name} WHERE {condition.format(t=name)}").collect()
-    assert result == [Row(num_affected_rows=len(deleted))]
-    assert ids(sql, path) == sorted(set(range(10)) - deleted)
+    name, left = f"delta.`{path}`", set(range(10))
+    for condition, deleted in CONDITIONS.items():
+        result = sql.sql(f"DELETE FROM {name} WHERE {condition.format(t=name)}").collect()
+        assert result == [Row(num_affected_rows=len(deleted))], condition
+        left -= deleted
+        assert ids(sql, path) == sorted(left), condition
 
 
 def test_delete_with_alias_parameters_and_common_tables(sql: SparkSession, path: str) -> None:
