@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta.errors import DeltaError, InvalidOperationError
 from pyspark_delta.spark.session.identifiers import is_named, path_of_identifier
+from pyspark_delta.spark.session.sql_hooks import has_sql
 
 _BY_PATH = {
     "open": "DeltaTable.forPath(spark, path)",
@@ -93,6 +94,8 @@ def _explain(spark: SparkSession, query: str, error: PySparkException) -> Invali
     statement = _own_statement(query, condition, facts)
     if statement is not None:
         return refusal(statement, f"the SQL statement {statement}")
+    if has_sql(spark):
+        return None  # Spark has looked the table up in a catalog of this package, so its own error is right
     table = _delta_table(spark, query, condition, facts)
     if table is None:
         return None

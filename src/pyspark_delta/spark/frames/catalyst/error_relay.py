@@ -12,9 +12,11 @@ from __future__ import annotations
 import itertools
 import logging
 import re
+import sys
 from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 
 from pyspark_delta.errors import DataFileError, DeltaError
@@ -36,12 +38,36 @@ class RelayedError(Exception):
     """The exception that is passed to the JVM: the text of an error, and the number under which the error is kept."""
 
 
+class ExpectedError(Py4JJavaError):  # type: ignore[misc]
+    """An exception of Java that the JVM gets back as it is, because Spark expects it and catches it.
+
+    `pass_expected` must have been called for the gateway.
+    """
+
+    def __init__(self, java_exception: Any) -> None:
+        super().__init__("expected by Spark", java_exception)
+
+
 def relay(error: Exception) -> RelayedError:
     """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
     install()
     number = next(_numbers)
     _failures.put(number, error)
     return RelayedError(f"{error} (pyspark-delta failure {number})")
+
+
+def pass_expected(gateway: Any) -> None:
+    """Let a gateway pass an `ExpectedError` of a callback to the JVM as the exception of Java.
+
+    Py4J has a switch for this, which it reads while it handles the exception. For others the switch stays as it was.
+    """
+    parameters: Any = gateway.callback_server_parameters
+    before = parameters.propagate_java_exceptions
+    if hasattr(type(parameters), "propagate_java_exceptions"):
+        return
+    passes = property(lambda _: before or isinstance(sys.exc_info()[1], ExpectedError))
+    base = type(parameters)
+    parameters.__class__ = type(base.__name__, (base,), {"propagate_java_exceptions": passes})
 
 
 def expect(location: str, version: int) -> None:
@@ -51,10 +77,10 @@ def expect(location: str, version: int) -> None:
 
 
 class _Quiet(logging.Filter):
-    """A filter for py4j's loggers: they log every exception of a callback, but a `RelayedError` reaches the caller."""
+    """A filter for py4j's loggers: they log every exception of a callback, but these reach the caller."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError))
+        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError | ExpectedError))
 
 
 def install() -> None:

@@ -51,6 +51,12 @@ class Jvm:
         """Return a class as a `java.lang.Class`."""
         return self.root.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
 
+    def _class_of(self, name: str) -> Any:
+        """Return a class, or for a name that ends with `[]` the class of its arrays."""
+        return self.once(
+            ("class", name), lambda: self._array_class(name[:-2]) if name.endswith("[]") else self.load_class(name)
+        )
+
     def module(self, name: str) -> Any:
         """Return the instance of a Scala object."""
         return self.once(("module", name), lambda: self.load_class(f"{name}$").getField("MODULE$").get(None))
@@ -94,7 +100,7 @@ class Jvm:
 
     def array(self, values: Sequence[Any], of: str = "java.lang.Object") -> Any:
         """Return a Java array of objects of the class `of`."""
-        array = self.root.java.lang.reflect.Array.newInstance(self.load_class(of), len(values))
+        array = self.root.java.lang.reflect.Array.newInstance(self._class_of(of), len(values))
         for index, value in enumerate(values):
             array[index] = value
         return array

@@ -14,13 +14,25 @@ from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 
-from pyspark_delta.spark.frames.catalyst.error_relay import RelayedError, relay
+from pyspark_delta.spark.frames.catalyst.error_relay import ExpectedError, RelayedError, relay
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _PREFIX = "pyspark_delta."
+_EXPECTED = frozenset(
+    (
+        "NoSuchTableException",
+        "NoSuchNamespaceException",
+        "NoSuchDatabaseException",
+        "NoSuchFunctionException",
+        "NoSuchViewException",
+        "NamespaceAlreadyExistsException",
+        "NonEmptyNamespaceException",
+        "TableAlreadyExistsException",
+    )
+)
 _numbers = itertools.count(1)
 
 
@@ -91,6 +103,27 @@ def crossing(call: Callable[P, T]) -> Callable[P, T]:
         except RelayedError:
             raise
         except Exception as error:
+            _cross(error)
+
+    return checked
+
+
+def forwarding(call: Callable[P, T]) -> Callable[P, T]:
+    """Return the function with exceptions of Java that Spark expects from a catalog passed on as they are.
+
+    Spark catches them, as when a table does not exist. Other exceptions cross as with `crossing`.
+    """
+
+    @wraps(call)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return call(*args, **kwargs)
+        except RelayedError:
+            raise
+        except Exception as error:
+            java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+            if java is not None and str(java.getClass().getSimpleName()) in _EXPECTED:
+                raise ExpectedError(java) from None
             _cross(error)
 
     return checked
