@@ -5,7 +5,8 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
-`{"do": "rules", "path": ...}`, `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
+`{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
+`{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return rows.num_rows
         case "rows":
             return [row.asDict(recursive=True) for row in spark.sql(question["statement"]).collect()]
+        case "parse":
+            return [_parsed(spark, statement) for statement in question["statements"]]
         case "types":
             return spark.sql(question["statement"]).schema.simpleString()
         case "query":
@@ -70,6 +73,14 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return None
         case other:
             raise ValueError(other)
+
+
+def _parsed(spark: SparkSession, statement: str) -> str | None:
+    """The class of the plan that a statement is parsed to; None if it is refused."""
+    try:
+        return str(spark._jsparkSession.sessionState().sqlParser().parsePlan(statement).getClass().getName())
+    except Exception:
+        return None
 
 
 def _table_with_rules(spark: SparkSession, path: str) -> None:

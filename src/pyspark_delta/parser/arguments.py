@@ -18,8 +18,8 @@ Arguments: TypeAlias = Mapping[str, Any] | Sequence[Any] | None
 def with_arguments(text: str, tokens: list[Token], arguments: Arguments) -> list[Token]:
     """Return the tokens with the literals of arguments in place of parameters.
 
-    A literal is a token of its own: nothing of a value is parsed as SQL. Raises InvalidOperationError for a parameter
-    without an argument, and InvalidOptionError for a value that has no literal.
+    A literal is a token of its own: nothing of a value is parsed as SQL. A parameter without an argument, or whose
+    value has no literal, stays, with the error as its value: it matters only if the statement is read.
     """
     if not any(token.kind is Kind.PARAMETER for token in tokens):
         return tokens
@@ -27,10 +27,13 @@ def with_arguments(text: str, tokens: list[Token], arguments: Arguments) -> list
     bound = []
     for token in tokens:
         if token.kind is Kind.PARAMETER:
-            value = _argument(text, token, count, arguments)
+            try:
+                bound.append(_literal(token, _argument(text, token, count, arguments)))
+            except InvalidOperationError as error:
+                bound.append(token._replace(value=error))
             count += token.text == "?"
-            token = _literal(token, value)
-        bound.append(token)
+        else:
+            bound.append(token)
     return bound
 
 

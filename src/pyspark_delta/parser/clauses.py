@@ -13,9 +13,12 @@ _TIMESTAMP = ("TIMESTAMP", "SYSTEM_TIME")
 
 
 def at_time_travel(reader: Reader) -> bool:
-    """Return True if the next tokens begin a point in time."""
+    """Return True if the next tokens begin a point in time. The words may also be names, such as aliases."""
     ahead = 1 if reader.at("FOR") else 0
-    return reader.peek(ahead).value in (*_VERSION, *_TIMESTAMP) and reader.peek(ahead + 1).value == "AS"
+    word, following = reader.peek(ahead), reader.peek(ahead + 1)
+    if word.kind is Kind.END:
+        return ahead == 1
+    return word.value in (*_VERSION, *_TIMESTAMP) and (following.value == "AS" or following.kind is Kind.END)
 
 
 def time_travel(reader: Reader) -> TimeTravel:

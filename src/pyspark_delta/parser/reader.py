@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
-from pyspark_delta.errors import SqlSyntaxError
+from pyspark_delta.errors import DeltaError, SqlSyntaxError
 from pyspark_delta.parser.arguments import Arguments, with_arguments
 from pyspark_delta.parser.tokens import Kind, Token, syntax_error, tokenize
 from pyspark_delta.parser.values import Path, SqlText, TableName, TablePath, TableReference
@@ -31,8 +31,8 @@ class Reader:
     def bind(self, arguments: Arguments) -> None:
         """Put the literals of arguments in place of parameters, and go back to the beginning.
 
-        Raises InvalidOperationError for a parameter without an argument, and InvalidOptionError for an argument that
-        has no literal.
+        Reading a parameter without an argument then raises InvalidOperationError, and one whose argument has no literal
+        InvalidOptionError.
         """
         self.tokens = with_arguments(self.text, self.tokens, arguments)
         self.index = 0
@@ -91,13 +91,19 @@ class Reader:
         return self.token.kind is Kind.END or _is(self.token, ";")
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Raise the SqlSyntaxError of the next token, or of another one; `expected` is what the grammar allows."""
+        """Raise the error of the next token, or of another one."""
+        raise self.error(expected, token)
+
+    def error(self, expected: str, token: Token | None = None) -> DeltaError:
+        """Return the error of the next token, or of another one; `expected` is what the grammar allows there."""
         found = self.token if token is None else token
+        if isinstance(found.value, DeltaError):
+            return found.value
         if found.kind is Kind.ERROR:
-            raise syntax_error(self.text, found, str(found.value))
+            return syntax_error(self.text, found, str(found.value))
         place = self.tokens.index(found)
         before = " ".join(one.text for one in self.tokens[max(place - 2, 0) : place])
-        raise syntax_error(self.text, found, f"{expected} after {before}" if before else expected)
+        return syntax_error(self.text, found, f"{expected} after {before}" if before else expected)
 
     # ------------------------------------------------------------------------------------------------------ names
     def at_name(self) -> bool:
@@ -223,15 +229,16 @@ class Reader:
         return self._between(first, self.index)
 
     def _nest(self, token: Token, closing: list[str]) -> None:
-        if token.kind is Kind.ERROR:
+        if token.kind is Kind.ERROR or isinstance(token.value, DeltaError):
             self.fail("")
         if token.kind is Kind.OPERATOR and token.text in _OPEN:
             closing.append(_OPEN[token.text])
         elif token.kind is Kind.OPERATOR and token.text in _CLOSE:
             while closing and closing[-1] == "END":  # "case" was a name
                 closing.pop()
-            if not closing or closing.pop() != token.text:
-                self.fail(" or ".join(closing) or "no closing bracket")
+            if closing[-1:] != [token.text]:
+                self.fail(closing[-1] if closing else "no closing bracket")
+            closing.pop()
         elif _is(token, "CASE") and not self._is_part_of_name():
             closing.append("END")
         elif closing and closing[-1] == "END" and _is(token, "END") and not self._is_part_of_name():
