@@ -10,6 +10,7 @@ import pyspark_delta
 PACKAGE = Path(pyspark_delta.__file__).parent
 KNOWN = {
     "catalog/connections._connections",
+    "catalog/connections._listeners",
     "snapshot/cache._snapshots",
     "spark/conf/sessions._answers",
     "spark/conf/sessions.enabled",
@@ -17,6 +18,8 @@ KNOWN = {
     "spark/frames/catalyst/error_relay._failures",
     "spark/frames/catalyst/error_relay._read",
     "spark/session/enable._wrapped",
+    "spark/sql/session._installed",
+    "spark/sql/session._working",
     "storage/__init__._interceptors",
     "storage/credentials._sources",
     "storage/memory.MemoryStore._stores",

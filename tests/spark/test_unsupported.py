@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
@@ -54,12 +55,14 @@ OF_SPARK = (
 class Unsupported:
     """The tests; a session of each kind runs them all."""
 
+    naming: ClassVar[dict[str, str]] = NAMING_A_TABLE
+
     def test_statements_are_refused_by_name(self, session: SparkSession, tmp_path: Path) -> None:
         path, warehouse = tmp_path / "t", Warehouse(tmp_path)
         session.range(3).write.format("delta").save(str(path))
         session.range(3).writeTo(warehouse.full("t")).create()
         for table, opened in ((f"delta.`{path}`", "forPath"), (warehouse.full("t"), "forName")):
-            for statement, advice in NAMING_A_TABLE.items():
+            for statement, advice in self.naming.items():
                 with pytest.raises(InvalidOperationError) as raised:
                     session.sql(statement.format(t=table))
                 assert raised.value.error_class == "DELTA_OPERATION_NOT_ALLOWED", statement
@@ -116,6 +119,8 @@ class Unsupported:
 
 
 class TestClassic(Unsupported):
+    naming: ClassVar[dict[str, str]] = {}  # Spark finds the tables
+
     @pytest.fixture
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark

@@ -211,21 +211,17 @@ class TestConnect(Views):
         return delta_connect
 
 
-def test_tables_of_sparks_catalog_are_not_changed(delta_spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_of_sparks_catalog_commit(delta_spark: SparkSession, tmp_path: Path) -> None:
     table = make_table(tmp_path / "t", [DataFile(ROWS)], features=())
-    before = contents(table)
     delta_spark.catalog.createTable("of_spark", table, source="delta")
     try:
-        for statement in (
-            f"INSERT INTO of_spark {NEW}",
-            f"INSERT OVERWRITE of_spark {NEW}",
-            "TRUNCATE TABLE of_spark",
-        ):
-            with pytest.raises(Exception, match=r"catalog table|does not support"):
-                delta_spark.sql(statement)
+        delta_spark.sql(f"INSERT INTO of_spark {NEW}")
+        assert Table.open(table).scan().to_arrow()["id"].to_pylist() == [1, 2, 3, 9]
+        delta_spark.sql(f"INSERT OVERWRITE of_spark {NEW}")
     finally:
         delta_spark.sql("DROP TABLE of_spark")
-    assert contents(table) == before
+    assert Table.open(table).scan().to_arrow()["id"].to_pylist() == [9]
+    assert Table.open(table).version == 2
 
 
 def test_views_of_the_data_source_commit(plain_spark: SparkSession, tmp_path: Path) -> None:

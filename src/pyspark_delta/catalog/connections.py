@@ -44,6 +44,20 @@ class _Connection:
 
 _lock = threading.Lock()
 _connections: dict[str, _Connection | None] = {}  # by name, casefolded; None once the user has disconnected
+_listeners: list[Callable[[], None]] = []
+
+
+def on_change(listener: Callable[[], None]) -> None:
+    """Call a function after each connection and disconnection."""
+    with _lock:
+        if listener not in _listeners:
+            _listeners.append(listener)
+
+
+def connected_names() -> list[str]:
+    """Return the names of the connected catalogs, as users gave them, sorted."""
+    with _lock:
+        return sorted(found.reference.name for found in _connections.values() if found is not None)
 
 
 def connect(
@@ -76,6 +90,7 @@ def disconnect_catalog(name: str = "main") -> None:
     with _lock:
         reset_sources(f"{name.casefold()} ")
         _connections[name.casefold()] = None
+    _notify()
 
 
 def _put(reference: CatalogReference, catalog: Catalog, storage_options: Mapping[str, str] | None) -> None:
@@ -85,6 +100,14 @@ def _put(reference: CatalogReference, catalog: Catalog, storage_options: Mapping
         before = _connections.get(key)
         tables = {} if before is None else before.tables  # a staging table cannot be loaded by name
         _connections[key] = _Connection(reference, catalog, dict(storage_options or {}), tables)
+    _notify()
+
+
+def _notify() -> None:
+    with _lock:
+        listeners = list(_listeners)
+    for listener in listeners:
+        listener()
 
 
 def _may_hold_secret(url: str) -> bool:

@@ -64,7 +64,7 @@ _STORAGE_PREFIXES = (
 class WriteOptions:
     """The checked options of a write; None leaves a choice to the session and the table.
 
-    `properties` are the table properties for a new table. `replace_where` and `replace_on` are SQL; `replace_using`,
+    `properties` and `description` are those of a new table. `replace_where` and `replace_on` are SQL; `replace_using`,
     `partition_by` and `cluster_by` hold column names as given. `time_zone` applies to times without one, for writes
     that do not know the session's. `catalog_table` is the table in its catalog; no option of Spark names one.
     """
@@ -85,6 +85,7 @@ class WriteOptions:
     transaction: SetTransaction | None = None
     time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    description: str | None = None
     catalog_table: CatalogTable | None = None
 
 

@@ -53,7 +53,12 @@ def new_target(location: str, data: StructType, options: WriteOptions, defaults:
     creation = creation_of(options.catalog_table, options.properties)
     features = (*creation.features, Feature.CLUSTERING) if options.cluster_by else creation.features
     configuration = new_table(
-        data, options.partition_by or (), creation.properties, defaults=defaults, features=features
+        data,
+        options.partition_by or (),
+        creation.properties,
+        defaults=defaults,
+        features=features,
+        description=options.description,
     )
     return Target(location, configuration, domains=_clustering(configuration, options.cluster_by))
 
@@ -130,7 +135,7 @@ def _replacing(
         partition_columns=resolve_partitioning(schema, options.partition_by or ()),
         configuration=default_properties({**lasting_properties(before), **options.properties}, defaults),
         name=None,
-        description=None,
+        description=options.description,
         created_time=int(time.time() * 1000),
     )
     features = (Feature.CLUSTERING,) if options.cluster_by else ()

@@ -29,6 +29,7 @@ from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
 from pyspark_delta.spark.session.reader import DeltaAwareReader
+from pyspark_delta.spark.session.sql_hooks import install_sql, uninstall_sql
 from pyspark_delta.spark.session.streams import DeltaAwareStreamReader, DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql
@@ -80,11 +81,13 @@ def enable(spark: SparkSession) -> SparkSession:
         _warn_of_delta_spark(spark)
         if use_running_python(spark):
             _register_sources(spark)  # Spark had looked up data sources with another Python
+        install_sql(spark)
     return spark
 
 
 def disable(spark: SparkSession) -> SparkSession:
     """Undo `enable` for a session, and return it. When no session is enabled, PySpark's classes are restored."""
+    uninstall_sql(spark)
     with _lock:
         enabled.discard(session_key(spark))
         if not enabled:
@@ -127,6 +130,8 @@ def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]
             (frame, "writeTo", _write_to_of),
             (frame, "writeStream", _property_with(DeltaAwareStreamWriter)),
         ]
+        if hasattr(spark, "_jsparkSession"):
+            members.append((type(spark), "newSession", _new_session_of))
     except ImportError:
         raise _unsupported_pyspark() from None
     if not all(name in owner.__dict__ for owner, name, _ in members):
@@ -224,6 +229,15 @@ def _sql_of(before: Any) -> Any:
             return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
 
     return sql
+
+
+def _new_session_of(before: Any) -> Any:
+    @wraps(before)
+    def newSession(self: SparkSession) -> SparkSession:
+        session = cast(SparkSession, before(self))
+        return enable(session) if is_enabled(self) else session
+
+    return newSession
 
 
 def _write_to_of(before: Any) -> Any:

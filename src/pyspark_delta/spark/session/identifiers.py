@@ -23,7 +23,8 @@ from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.storage import normalize_location
 
 _IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
-_SETTING = "spark.pyspark_delta.catalog."
+CATALOG_SETTING = "spark.pyspark_delta.catalog."
+"""The prefix of the session settings that connect catalogs."""
 
 
 @dataclass(frozen=True)
@@ -117,17 +118,20 @@ def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identifi
 
 def _catalog_name(spark: SparkSession, identifier: str) -> TableName | None:
     name = parse_table_name(identifier)
-    if name is None:
-        return None
-    if find_catalog(name.catalog) is None:
-        url = spark.conf.get(_SETTING + name.catalog, None)
+    return name if name is not None and is_connected(spark, name.catalog) else None
+
+
+def is_connected(spark: SparkSession, catalog: str) -> bool:
+    """Return True if this process is connected to a catalog. If the session's settings name it, connect to it first."""
+    if find_catalog(catalog) is None:
+        url = spark.conf.get(CATALOG_SETTING + catalog, None)
         if url is None:
-            return None
-        _connect(spark, name.catalog, url)
-    return name
+            return False
+        _connect(spark, catalog, url)
+    return True
 
 
 def _connect(spark: SparkSession, catalog: str, url: str) -> None:
-    token = spark.conf.get(f"{_SETTING}{catalog}.token", None)
-    root = spark.conf.get(f"{_SETTING}{catalog}.storageRoot", None)
+    token = spark.conf.get(f"{CATALOG_SETTING}{catalog}.token", None)
+    root = spark.conf.get(f"{CATALOG_SETTING}{catalog}.storageRoot", None)
     connect_catalog(url, catalog, token=token, storage_root=root)

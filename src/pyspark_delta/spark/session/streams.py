@@ -11,6 +11,7 @@ from pyspark_delta.spark.conf.sessions import enabled, session_key
 from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import FormatMixin
+from pyspark_delta.spark.session.sql_hooks import install_sql, uninstall_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,9 +94,11 @@ def _enabling(func: Callable[[DataFrame, int], object]) -> Callable[[DataFrame, 
             func(batch, number)
             return
         enabled.add(key)
+        install_sql(batch.sparkSession)
         try:
             func(batch, number)
         finally:
+            uninstall_sql(batch.sparkSession)
             enabled.discard(key)
 
     return call

@@ -1,6 +1,6 @@
-"""Makes an error that occurs while the JVM plans or runs a query reach the caller as a `DeltaError`.
+"""Makes an error that occurs while the JVM plans or runs a query reach the caller as the original exception.
 
-The JVM calls the file index during planning. If the file index raises an error, py4j puts its text into a Java
+The JVM calls Python during planning, as the file index. If Python raises an error, py4j puts its text into a Java
 exception, which PySpark raises as a `Py4JJavaError`. So this module keeps the error, adds its number to the text, and
 makes PySpark's conversion of Java exceptions return the original error.
 
@@ -12,9 +12,11 @@ from __future__ import annotations
 import itertools
 import logging
 import re
+import sys
 from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 
 from pyspark_delta.errors import DataFileError, DeltaError
@@ -28,7 +30,7 @@ _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
 
 _lock = Lock()
 _numbers = itertools.count(1)
-_failures: LruCache[int, DeltaError] = LruCache(_KEPT)
+_failures: LruCache[int, Exception] = LruCache(_KEPT)
 _read: LruCache[str, frozenset[int]] = LruCache(_KEPT)  # the versions that Spark reads, by the location of the table
 
 
@@ -36,28 +38,53 @@ class RelayedError(Exception):
     """The exception that is passed to the JVM: the text of an error, and the number under which the error is kept."""
 
 
-def relay(error: DeltaError) -> RelayedError:
+class ExpectedError(Py4JJavaError):  # type: ignore[misc]
+    """An exception of Java that the JVM gets back as it is, because Spark expects it and catches it.
+
+    `pass_expected` must have been called for the gateway.
+    """
+
+    def __init__(self, java_exception: Any) -> None:
+        super().__init__("expected by Spark", java_exception)
+
+
+def relay(error: Exception) -> RelayedError:
     """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
-    _install()
+    install()
     number = next(_numbers)
     _failures.put(number, error)
     return RelayedError(f"{error} (pyspark-delta failure {number})")
 
 
+def pass_expected(gateway: Any) -> None:
+    """Let a gateway pass an `ExpectedError` of a callback to the JVM as the exception of Java.
+
+    Py4J has a switch for this, which it reads while it handles the exception. For others the switch stays as it was.
+    """
+    parameters: Any = gateway.callback_server_parameters
+    before = parameters.propagate_java_exceptions
+    if hasattr(type(parameters), "propagate_java_exceptions"):
+        return
+    passes = property(lambda _: before or isinstance(sys.exc_info()[1], ExpectedError))
+    base = type(parameters)
+    parameters.__class__ = type(base.__name__, (base,), {"propagate_java_exceptions": passes})
+
+
 def expect(location: str, version: int) -> None:
     """Record that Spark will read files of a version; `location` is a URI as Spark shows it. 100 tables are kept."""
-    _install()
+    install()
     _read.update(location, lambda versions: (versions or frozenset()) | {version})
 
 
 class _Quiet(logging.Filter):
-    """A filter for py4j's loggers: they log every exception of a callback, but a `RelayedError` reaches the caller."""
+    """A filter for py4j's loggers: they log every exception of a callback, but these reach the caller."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError))
+        return not (record.exc_info and isinstance(record.exc_info[1], RelayedError | ExpectedError))
 
 
-def _install() -> None:
+def install() -> None:
+    """Make PySpark raise the kept errors, and keep py4j from logging them. Doing so again changes nothing."""
     with _lock:
         original = captured.convert_exception
         if getattr(original, "restores_delta_errors", False):
@@ -72,7 +99,7 @@ def _install() -> None:
             logging.getLogger(name).addFilter(_Quiet())
 
 
-def _find(java_exception: Any) -> DeltaError | None:
+def _find(java_exception: Any) -> Exception | None:
     for _ in range(_LONGEST_CHAIN):
         if java_exception is None:
             return None

@@ -6,7 +6,7 @@ first tries whether they work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -51,6 +51,12 @@ class Jvm:
         """Return a class as a `java.lang.Class`."""
         return self.root.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
 
+    def _class_of(self, name: str) -> Any:
+        """Return a class, or for a name that ends with `[]` the class of its arrays."""
+        return self.once(
+            ("class", name), lambda: self._array_class(name[:-2]) if name.endswith("[]") else self.load_class(name)
+        )
+
     def module(self, name: str) -> Any:
         """Return the instance of a Scala object."""
         return self.once(("module", name), lambda: self.load_class(f"{name}$").getField("MODULE$").get(None))
@@ -91,6 +97,27 @@ class Jvm:
     def wrapped(self, array: Any) -> Any:
         """Return a Java array as a Scala sequence, without a copy."""
         return self.type("scala.collection.immutable.ArraySeq").unsafeWrapArray(array)
+
+    def array(self, values: Sequence[Any], of: str = "java.lang.Object") -> Any:
+        """Return a Java array of objects of the class `of`."""
+        array = self.root.java.lang.reflect.Array.newInstance(self._class_of(of), len(values))
+        for index, value in enumerate(values):
+            array[index] = value
+        return array
+
+    def field(self, owner: Any, name: str) -> Any:
+        """Return a field of an object, which may be private or inherited, as a `java.lang.reflect.Field`.
+
+        Raises AttributeError if the object has no such field.
+        """
+        kind = owner.getClass()
+        while kind is not None:
+            for field in kind.getDeclaredFields():
+                if field.getName() == name:
+                    field.setAccessible(True)
+                    return field
+            kind = kind.getSuperclass()
+        raise AttributeError(f"{owner.getClass().getName()} has no field '{name}'")
 
     def _array_class(self, name: str) -> Any:
         return self.root.java.lang.reflect.Array.newInstance(self.load_class(name), 0).getClass()

@@ -1,0 +1,1 @@
+"""SQL of enabled sessions: Delta tables in queries and statements."""

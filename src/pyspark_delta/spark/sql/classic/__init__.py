@@ -1,0 +1,1 @@
+"""SQL of classic sessions: interfaces of Spark, implemented in Python, and installed into a session."""

@@ -1,0 +1,157 @@
+"""ALTER TABLE of the catalogs: from Spark's `TableChange`s to changes of a table, one commit each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField as SparkField
+from pyspark.sql.types import StructType as SparkStruct
+
+from pyspark_delta.ddl.alter import Alteration
+from pyspark_delta.ddl.column_changes import CURRENT_DEFAULT
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.schema.types import StructField
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.api.existing_rows import check_existing_rows
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.nodes import kind_of
+from pyspark_delta.spark.frames.schemas import from_spark
+from pyspark_delta.spark.sql.classic.definitions import quoted_path
+from pyspark_delta.spark.sql.classic.relations import CATALYST
+from pyspark_delta.transaction.commit_info import engine_info
+
+_COMMENT = "comment"
+
+
+def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Snapshot], changes: Sequence[Any]) -> None:
+    """Make the changes in their order. Properties that one statement sets are one commit, and so are its columns.
+
+    Raises InvalidOperationError for changes that Delta does not know, before anything is written, and as `Alteration`.
+    """
+    kinds = [kind_of(change) for change in changes]
+    for kind in kinds:
+        if kind not in _MAKE and kind not in ("SetProperty", "RemoveProperty", "AddColumn", "DeleteColumn"):
+            raise InvalidOperationError(
+                f"ALTER TABLE does not support {kind} for Delta tables. Nothing was changed.",
+                error_class="DELTA_OPERATION_NOT_ALLOWED",
+                sqlstate="0AKDC",
+            )
+    alteration = Alteration(open_snapshot, partial(check_existing_rows, spark), engine_info(f"PySpark/{spark.version}"))
+    together = set(kinds)
+    if together == {"SetProperty"}:
+        _set_properties(alteration, {str(one.property()): str(one.value()) for one in changes})
+    elif together == {"RemoveProperty"}:
+        alteration.unset_properties([str(one.property()) for one in changes], if_exists=True)
+    elif together == {"DeleteColumn"}:
+        alteration.drop_columns([_path(one) for one in changes])
+    elif together == {"AddColumn"} and all(_is_plain(one) for one in changes):
+        alteration.add_columns([_field(jvm, one) for one in changes])
+    else:
+        for kind, change in zip(kinds, changes, strict=True):
+            _make(alteration, jvm, kind, change)
+
+
+def _make(alteration: Alteration, jvm: Jvm, kind: str, change: Any) -> None:
+    if kind == "SetProperty":
+        _set_properties(alteration, {str(change.property()): str(change.value())})
+    elif kind == "RemoveProperty":
+        alteration.unset_properties([str(change.property())], if_exists=True)
+    elif kind == "DeleteColumn":
+        alteration.drop_columns([_path(change)])
+    elif kind == "AddColumn":
+        first, after = _position(change.position())
+        alteration.add_column(_names(change)[:-1], _field(jvm, change), first=first, after=after)
+    else:
+        _MAKE[kind](alteration, jvm, change)
+
+
+def _set_properties(alteration: Alteration, properties: dict[str, str]) -> None:
+    comment = properties.pop(_COMMENT, None)
+    if comment is not None:
+        alteration.set_comment(comment)
+    if properties:
+        alteration.set_properties(properties)
+
+
+def _rename(alteration: Alteration, jvm: Jvm, change: Any) -> None:
+    alteration.rename_column(_path(change), str(change.newName()))
+
+
+def _change_type(alteration: Alteration, jvm: Jvm, change: Any) -> None:
+    alteration.change_type(_path(change), _spark_field(jvm, "column", change.newDataType(), True).type)
+
+
+def _change_comment(alteration: Alteration, jvm: Jvm, change: Any) -> None:
+    comment = change.newComment()
+    alteration.set_column_comment(_path(change), None if comment is None else str(comment))
+
+
+def _change_nullability(alteration: Alteration, jvm: Jvm, change: Any) -> None:
+    alteration.set_nullable(_path(change), bool(change.nullable()))
+
+
+def _move(alteration: Alteration, jvm: Jvm, change: Any) -> None:
+    first, after = _position(change.position())
+    alteration.move_column(_path(change), first=first, after=after)
+
+
+def _change_default(alteration: Alteration, jvm: Jvm, change: Any) -> None:
+    text = change.newDefaultValue()
+    alteration.set_default(_path(change), str(text) if text else None)
+
+
+def _cluster(alteration: Alteration, jvm: Jvm, change: Any) -> None:
+    columns = [tuple(map(str, column.fieldNames())) for column in change.clusteringColumns()]
+    alteration.cluster_by([quoted_path(column) for column in columns])
+
+
+_MAKE: dict[str, Callable[[Alteration, Jvm, Any], None]] = {
+    "RenameColumn": _rename,
+    "UpdateColumnType": _change_type,
+    "UpdateColumnComment": _change_comment,
+    "UpdateColumnNullability": _change_nullability,
+    "UpdateColumnPosition": _move,
+    "UpdateColumnDefaultValue": _change_default,
+    "ClusterBy": _cluster,
+}
+
+
+def _names(change: Any) -> tuple[str, ...]:
+    return tuple(map(str, change.fieldNames()))
+
+
+def _path(change: Any) -> str:
+    return quoted_path(_names(change))
+
+
+def _is_plain(change: Any) -> bool:
+    """Return True if a new column is the last of the top level."""
+    return len(_names(change)) == 1 and change.position() is None
+
+
+def _position(position: Any) -> tuple[bool, str | None]:
+    if position is None:
+        return False, None
+    return (True, None) if kind_of(position) == "First" else (False, quoted_path((str(position.column()),)))
+
+
+def _field(jvm: Jvm, change: Any) -> StructField:
+    name, comment, default = _names(change)[-1], change.comment(), change.defaultValue()
+    metadata = {} if comment is None else {_COMMENT: str(comment)}
+    if default is not None:
+        metadata[CURRENT_DEFAULT] = str(default.getSql())
+    return _spark_field(jvm, name, change.dataType(), bool(change.isNullable()), metadata)
+
+
+def _spark_field(
+    jvm: Jvm, name: str, data_type: Any, nullable: bool, metadata: dict[str, str] | None = None
+) -> StructField:
+    struct = jvm.type("org.apache.spark.sql.types.StructType")().add(name, data_type, nullable)
+    struct = jvm.type(f"{CATALYST}.util.CharVarcharUtils").replaceCharVarcharWithStringInSchema(struct)
+    field = SparkStruct.fromJson(json.loads(struct.json())).fields[0]
+    field = SparkField(name, field.dataType, nullable, {**field.metadata, **(metadata or {})})
+    return from_spark(lambda: SparkStruct([field])).fields[0]

@@ -1,0 +1,146 @@
+"""CREATE TABLE and REPLACE TABLE, with and without a query, in the catalogs that Spark reaches through Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType as SparkStruct
+
+from pyspark_delta.ddl.create import CreateMode, create_table
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.api.builder import session_properties
+from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.engine.write.save import write_table
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.schemas import to_spark
+from pyspark_delta.spark.sql.classic.definitions import Declared, declared
+from pyspark_delta.spark.sql.classic.proxies import crossing
+from pyspark_delta.spark.sql.classic.relations import CONNECTOR
+from pyspark_delta.spark.sql.classic.sessions import SessionReference
+from pyspark_delta.spark.sql.classic.writes import StagedDeltaTable, Target, WritableTable
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.evolution import default_properties
+from pyspark_delta.write.engine import WriteRequest
+from pyspark_delta.write.options import parse_options
+
+_STATEMENTS = {
+    CreateMode.CREATE: "CREATE TABLE AS SELECT",
+    CreateMode.REPLACE: "REPLACE TABLE AS SELECT",
+    CreateMode.CREATE_OR_REPLACE: "CREATE OR REPLACE TABLE AS SELECT",
+}
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The place of a table that a statement creates or writes to. `register` gives a new table its name, if needed."""
+
+    location: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalog_table: CatalogTable | None = None
+    register: Callable[[], None] = _nothing
+
+
+class Creation:
+    """The methods of Spark's `StagingTableCatalog`, for a class that says where a new table is."""
+
+    INTERFACE: ClassVar[str] = f"{CONNECTOR}.StagingTableCatalog"
+    _session: SessionReference
+    _jvm: Jvm
+
+    # ------------------------------------------------------------------------------------------ called by the JVM
+    @crossing
+    def createTable(self, identifier: Any, *info: Any) -> Any:
+        """Create a table. Null as the answer tells Spark to load it if it needs it."""
+        parts, made = self._parts(identifier), self._declared(info)
+        destination = self._destination(parts, made, CreateMode.CREATE)
+        self._create(destination, made, CreateMode.CREATE)
+
+    @crossing
+    def stageCreate(self, identifier: Any, *info: Any) -> Any:
+        return self._stage(identifier, info, CreateMode.CREATE)
+
+    @crossing
+    def stageReplace(self, identifier: Any, *info: Any) -> Any:
+        return self._stage(identifier, info, CreateMode.REPLACE)
+
+    @crossing
+    def stageCreateOrReplace(self, identifier: Any, *info: Any) -> Any:
+        return self._stage(identifier, info, CreateMode.CREATE_OR_REPLACE)
+
+    def supportedCustomMetrics(self) -> Any:
+        return self._jvm.array((), "org.apache.spark.sql.connector.metric.CustomMetric")
+
+    # -------------------------------------------------------------------------------------------- for subclasses
+    def _parts(self, identifier: Any) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _destination(self, parts: Sequence[str], made: Declared, mode: CreateMode) -> Destination:
+        """Return the place of a new or replaced table. Raises InvalidOperationError if it cannot be there."""
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------------------------------- details
+    def _declared(self, info: tuple[Any, ...]) -> Declared:
+        made = declared(self._jvm, info)
+        if made.provider is not None and made.provider not in FORMATS:
+            raise InvalidOperationError(
+                f"This catalog has Delta tables only, but the statement says USING {made.provider}. Nothing was "
+                "created. Say USING delta, or create the table in spark_catalog.",
+                error_class="DELTA_OPERATION_NOT_ALLOWED",
+            )
+        return made
+
+    def _create(self, destination: Destination, made: Declared, mode: CreateMode) -> None:
+        spark = self._session.spark
+        properties = default_properties(made.definition.properties, session_properties(spark))
+        create_table(
+            destination.location,
+            replace(made.definition, properties=properties),
+            mode,
+            storage_options=destination.storage_options,
+            catalog_table=destination.catalog_table,
+            engine_info=engine_info(f"PySpark/{spark.version}"),
+        )
+        destination.register()
+
+    def _stage(self, identifier: Any, info: tuple[Any, ...], mode: CreateMode) -> Any:
+        parts, made = self._parts(identifier), self._declared(info)
+        destination = self._destination(parts, made, mode)
+
+        def write(frame: DataFrame, _: str, __: bool | None, options: Mapping[str, str]) -> None:
+            parsed = made.options(parse_options({**options, **destination.storage_options}))
+            parsed = replace(parsed, catalog_table=destination.catalog_table)
+            kind = "error" if mode is CreateMode.CREATE else "replace"
+            must_exist = mode is CreateMode.REPLACE
+            write_table(frame, WriteRequest(destination.location, kind, parsed, must_exist, _STATEMENTS[mode]))
+
+        def finish(is_written: bool) -> None:
+            if is_written:
+                destination.register()
+            else:
+                self._create(destination, made, mode)
+
+        target = Target(parts, to_spark(made.definition.schema))
+        return StagedDeltaTable(self._session, target, write, finish)
+
+
+def writable(session: SessionReference, snapshot: Snapshot, name: Sequence[str]) -> WritableTable:
+    """Return an existing table that Spark writes to."""
+    schema: SparkStruct = to_spark(snapshot.schema)
+
+    def write(frame: DataFrame, mode: str, dynamic: bool | None, options: Mapping[str, str]) -> None:
+        parsed = parse_options({**options, **snapshot.storage_options})
+        parsed = replace(parsed, catalog_table=snapshot.catalog_table)
+        if dynamic is not None:
+            parsed = replace(parsed, dynamic_partitions=dynamic)
+        write_table(frame, WriteRequest(snapshot.location, mode, parsed, must_exist=True))
+
+    return WritableTable(session, Target(tuple(name), schema), write)

@@ -1,0 +1,287 @@
+"""Spark's session catalog with Delta tables: a proxy in front of it, which takes calls for Delta tables.
+
+The catalog keeps the name, the format and the location of a table; schema and properties are in the log. For commands
+of Spark that read the catalog's entry, it has a copy of them from the time when the table was created or replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from py4j.protocol import Py4JJavaError
+
+from pyspark_delta.ddl.create import CreateMode
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, TableNotFoundError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
+from pyspark_delta.spark.frames.schemas import differences, to_spark
+from pyspark_delta.spark.frames.tables import open_snapshot, read_options
+from pyspark_delta.spark.sql.classic.catalogs import capabilities
+from pyspark_delta.spark.sql.classic.changes import apply_changes
+from pyspark_delta.spark.sql.classic.creation import Creation, Destination, writable
+from pyspark_delta.spark.sql.classic.definitions import Declared, provider_of
+from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing, forwarding
+from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR, Description, Relations, catalog_table
+from pyspark_delta.spark.sql.classic.sessions import SessionReference
+from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
+from pyspark_delta.storage import normalize_location
+
+SESSION_CATALOG = "spark_catalog"
+_MISSING = ("NoSuchTableException", "NoSuchNamespaceException", "NoSuchDatabaseException")
+
+
+class SessionCatalogProxy(Creation, JavaProxy):
+    """A proxy of Spark's session catalog. What it does not do itself, Spark's catalog does."""
+
+    def __init__(self, session: SessionReference, before: Any, relations: Relations) -> None:
+        super().__init__(session.jvm)
+        self._session = session
+        self._before = before
+        self._relations = relations
+        found = [str(one.getName()) for one in before.getClass().getInterfaces()]
+        kept = tuple(name for name in found if name.startswith(CONNECTOR))
+
+        class Java:
+            implements: ClassVar[tuple[str, ...]] = (Creation.INTERFACE, f"{CONNECTOR}.CatalogExtension", *kept)
+
+        self.Java = Java  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method of Spark's catalog."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return forwarding(getattr(self._before, name))
+
+    # ------------------------------------------------------------------------------------------ called by the JVM
+    def name(self) -> str:
+        return SESSION_CATALOG
+
+    def setDelegateCatalog(self, catalog: Any) -> None:
+        return None
+
+    def capabilities(self) -> Any:
+        return capabilities(self._jvm)
+
+    def loadTable(self, identifier: Any, *context: Any) -> Any:
+        """Return a table; None, which Spark takes for a table that does not exist."""
+        parts = parts_of(identifier)
+        entry = self._entry(parts)
+        if entry is None or not is_delta_entry(entry):
+            return self._load_other(entry, identifier, context)
+        return self._load_delta(parts, entry, *context_of(context[0] if context else None))
+
+    @crossing
+    def createTable(self, identifier: Any, *info: Any) -> Any:
+        if not self._is_delta(info):
+            return self._before.createTable(identifier, *info)
+        parts, made = self._parts(identifier), self._declared(info)
+        destination = self._destination(parts, made, CreateMode.CREATE)
+        existing = self._existing(destination.location)
+        if existing is None:
+            self._create(destination, made, CreateMode.CREATE)
+        else:
+            check_declared(existing, made)
+            destination.register()
+        return None
+
+    @crossing
+    def stageCreate(self, identifier: Any, *info: Any) -> Any:
+        if self._is_delta(info):
+            return self._stage(identifier, info, CreateMode.CREATE)
+        return self._before.createTable(identifier, *info)
+
+    @crossing
+    def stageReplace(self, identifier: Any, *info: Any) -> Any:
+        if self._is_delta(info):
+            return self._stage(identifier, info, CreateMode.REPLACE)
+        self._before.dropTable(identifier)
+        return self._before.createTable(identifier, *info)
+
+    @crossing
+    def stageCreateOrReplace(self, identifier: Any, *info: Any) -> Any:
+        if self._is_delta(info):
+            return self._stage(identifier, info, CreateMode.CREATE_OR_REPLACE)
+        self._before.dropTable(identifier)
+        return self._before.createTable(identifier, *info)
+
+    @crossing
+    def alterTable(self, identifier: Any, changes: Any) -> Any:
+        parts = parts_of(identifier)
+        entry = self._entry(parts)
+        if entry is None or not is_delta_entry(entry):
+            return self._before.alterTable(identifier, changes)
+        apply_changes(self._session.spark, self._jvm, lambda: self.open(parts), list(changes))
+        return None
+
+    def dropTable(self, identifier: Any) -> bool:
+        return self._drop(identifier, purge=False)
+
+    def purgeTable(self, identifier: Any) -> bool:
+        return self._drop(identifier, purge=True)
+
+    # ----------------------------------------------------------------------------------------------- for Python
+    def open(self, parts: Sequence[str], travel: Travel = LATEST) -> Snapshot:
+        """Return the snapshot of a Delta table of the catalog. Raises InvalidOperationError if the name has none."""
+        location = self.location(parts)
+        if location is None:
+            name = ".".join(parts)
+            raise InvalidOperationError(
+                f"'{name}' is not a Delta table of the session catalog.", error_class="DELTA_MISSING_DELTA_TABLE"
+            )
+        options = read_options(self._session.spark, location)
+        return open_snapshot(travel.apply(options))
+
+    def location(self, parts: Sequence[str]) -> str | None:
+        """Return the location of a Delta table of the catalog; None if the name has none."""
+        entry = self._entry(parts)
+        return entry_location(self._jvm, entry) if entry is not None and is_delta_entry(entry) else None
+
+    def new_location(self, parts: Sequence[str]) -> str:
+        """Return the location for a new table. Raises AnalysisException if there is no such schema."""
+        v1 = self._session.state.catalog()
+        v1.getDatabaseMetadata(parts[0])
+        found = v1.defaultTablePath(self._identifier(parts))
+        return normalize_location(str(self._jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(found)))
+
+    def register(self, parts: Sequence[str], location: str, *, is_external: bool) -> None:
+        """Give the Delta table at a location a name, or bring the copy of its schema up to date."""
+        jvm, v1 = self._jvm, self._session.state.catalog()
+        snapshot = open_snapshot(read_options(self._session.spark, location))
+        identifier = self._identifier(parts)
+        described = replace(Description.of(snapshot, ()), partition_columns=())
+        table = catalog_table(jvm, described, identifier, is_external=is_external)
+        if v1.tableExists(identifier):
+            v1.alterTable(table)
+            v1.invalidateCachedTable(identifier)
+        else:
+            v1.createTable(table, False, False)
+
+    # --------------------------------------------------------------------------------------------------- details
+    def _parts(self, identifier: Any) -> tuple[str, ...]:
+        return parts_of(identifier)
+
+    def _is_delta(self, info: tuple[Any, ...]) -> bool:
+        provider = provider_of(info)
+        return provider in FORMATS if provider is not None else is_delta(self._session.spark, None)
+
+    def _identifier(self, parts: Sequence[str]) -> Any:
+        some = self._jvm.root.scala.Option.apply
+        schema, name = parts
+        return self._jvm.type(f"{CATALYST}.TableIdentifier")(name, some(schema), some(SESSION_CATALOG))
+
+    def _entry(self, parts: Sequence[str]) -> Any:
+        """Return the `CatalogTable` of a name; None if there is none."""
+        if len(parts) != 2:
+            return None
+        try:
+            return self._session.state.catalog().getTableMetadata(self._identifier(parts))
+        except Py4JJavaError as error:
+            if str(error.java_exception.getClass().getSimpleName()) in _MISSING:
+                return None
+            raise
+        except Exception as error:  # PySpark raises its own exception
+            if type(error).__name__ == "AnalysisException":
+                return None
+            raise
+
+    @forwarding
+    def _load_other(self, entry: Any, identifier: Any, context: tuple[Any, ...]) -> Any:
+        if entry is None and len(parts_of(identifier)) == 2:
+            return None
+        return self._before.loadTable(identifier, *context)
+
+    @crossing
+    def _load_delta(self, parts: Sequence[str], entry: Any, travel: Travel, writes: bool) -> Any:
+        jvm, name = self._jvm, (SESSION_CATALOG, *parts)
+        options = read_options(self._session.spark, entry_location(jvm, entry))
+        try:
+            snapshot = open_snapshot(travel.apply(options))
+        except TableNotFoundError:
+            if travel.is_latest and not writes:
+                return jvm.type(f"{CONNECTOR}.V1Table")(entry)  # such a table can still be dropped
+            raise
+        if writes:
+            return writable(self._session, snapshot, name)
+        if not travel.is_latest:
+            return self._relations.table(snapshot, name, is_latest=False)
+        self._relations.cache(snapshot, (SESSION_CATALOG, parts[0], parts[1]))
+        return jvm.type(f"{CONNECTOR}.V1Table")(entry)
+
+    def _destination(self, parts: Sequence[str], made: Declared, mode: CreateMode) -> Destination:
+        if len(parts) != 2:
+            name = ".".join(parts)
+            raise InvalidOperationError(f"A table of spark_catalog has a schema and a name, found '{name}'.")
+        entry = self._entry(parts)
+        if entry is not None and not is_delta_entry(entry):
+            name = ".".join(parts)
+            raise InvalidOperationError(
+                f"'{name}' is not a Delta table, so it cannot be replaced by one. Drop it first, or choose another "
+                "name.",
+                error_class="DELTA_NOT_A_DELTA_TABLE",
+            )
+        given = None if made.location is None else normalize_location(made.location)
+        if entry is None:
+            location, is_external = given or self.new_location(parts), made.is_external
+            if given is not None:
+                self._session.state.catalog().getDatabaseMetadata(parts[0])
+        else:
+            location, is_external = entry_location(self._jvm, entry), str(entry.tableType().name()) == "EXTERNAL"
+            if given is not None and given != location:
+                raise InvalidOperationError(
+                    f"The table '{'.'.join(parts)}' is at '{location}', but LOCATION is '{given}'. Leave LOCATION out.",
+                    error_class="DELTA_TABLE_LOCATION_MISMATCH",
+                )
+        return Destination(location, register=lambda: self.register(parts, location, is_external=is_external))
+
+    def _existing(self, location: str) -> Snapshot | None:
+        try:
+            return open_snapshot(read_options(self._session.spark, location))
+        except TableNotFoundError:
+            return None
+
+    def _drop(self, identifier: Any, *, purge: bool) -> bool:
+        parts = parts_of(identifier)
+        entry = self._entry(parts)
+        if entry is None or not is_delta_entry(entry):
+            call = self._before.purgeTable if purge else self._before.dropTable
+            return bool(forwarding(call)(identifier))
+        return bool(crossing(self._drop_delta)(parts, purge))
+
+    def _drop_delta(self, parts: Sequence[str], purge: bool) -> bool:
+        v1, identifier = self._session.state.catalog(), self._identifier(parts)
+        v1.invalidateCachedTable(identifier)
+        v1.dropTable(identifier, True, purge)
+        return True
+
+
+def is_delta_entry(entry: Any) -> bool:
+    """Return True if an entry of the session catalog is a Delta table."""
+    provider = entry.provider()
+    return bool(provider.isDefined()) and str(provider.get()).lower() in FORMATS
+
+
+def entry_location(jvm: Any, entry: Any) -> str:
+    """Return the location of a table of the session catalog. Raises InvalidOperationError if it has none."""
+    found = entry.storage().locationUri()
+    if not found.isDefined():
+        name = entry.identifier().unquotedString()
+        raise InvalidOperationError(f"The table '{name}' of the session catalog has no location.")
+    return normalize_location(str(jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(found.get())))
+
+
+def check_declared(existing: Snapshot, made: Declared) -> None:
+    """Raise SchemaMismatchError if CREATE TABLE declares anything else than the table that exists at the location."""
+    definition = made.definition
+    found = []
+    if definition.schema.fields:
+        found = differences(expected=to_spark(existing.schema), given=to_spark(definition.schema))
+    if definition.partition_columns and definition.partition_columns != tuple(existing.metadata.partition_columns):
+        found.append(f"it is partitioned by {', '.join(existing.metadata.partition_columns) or 'no column'}")
+    if found:
+        raise SchemaMismatchError(
+            f"There is a table at '{existing.location}' that the statement does not describe: {'; '.join(found)}. "
+            "Leave out columns and partitioning, or describe the table as it is.",
+            error_class="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+        )

@@ -1,0 +1,264 @@
+"""Installs SQL into a classic session, and removes it.
+
+Spark has no public way to add a catalog object to a running session. So private fields are set by reflection, and
+`uninstall` restores them. `install` first tries once whether the internals are as expected; if not, the session stays
+as it is, with a warning.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from pyspark_delta.catalog.connections import connected_names, on_change
+from pyspark_delta.errors import DeltaWarning, InvalidOperationError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.probing import probing
+from pyspark_delta.spark.conf.sessions import session_key
+from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
+from pyspark_delta.spark.frames.catalyst.nodes import texts
+from pyspark_delta.spark.frames.catalyst.scan import unavailable
+from pyspark_delta.spark.frames.tables import open_snapshot, read_options
+from pyspark_delta.spark.session.identifiers import CATALOG_SETTING
+from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
+from pyspark_delta.spark.sql.classic.connected import ConnectedCatalog
+from pyspark_delta.spark.sql.classic.functions import BY_NAME, BY_PATH, ChangesFunction, register
+from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, PROBE, PathCatalog
+from pyspark_delta.spark.sql.classic.proxies import JavaProxy
+from pyspark_delta.spark.sql.classic.relations import CACHE_SIZE, Relations
+from pyspark_delta.spark.sql.classic.session_catalog import SESSION_CATALOG, SessionCatalogProxy
+from pyspark_delta.spark.sql.classic.sessions import SessionReference
+
+_CATALOGS = "spark.sql.catalog."
+_SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+_BUILTIN = "builtin"  # the value of that setting for Spark's own catalog
+_EXTENSIONS = "spark.sql.extensions"
+_OF_DELTA_SPARK = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
+_DELTA_SPARK_CLASS = "io/delta/sql/DeltaSparkSessionExtension.class"
+_RESERVED = frozenset((PATH_CATALOG, "spark_catalog", "system", "session", "global_temp"))
+
+_lock = RLock()
+
+
+@dataclass
+class Installation:
+    """What was changed in a session: the catalogs that were added, by name, and how to restore everything else."""
+
+    session: SessionReference
+    relations: Relations
+    map: Any
+    catalogs: dict[str, JavaProxy] = field(default_factory=dict)
+    undo: list[Callable[[], object]] = field(default_factory=list)
+    session_catalog: SessionCatalogProxy | None = None
+
+    def add(self, name: str, catalog: JavaProxy) -> None:
+        """Add a catalog to the session."""
+        self.map.put(name, catalog)
+        catalog.set_java_side(self.map.apply(name))
+        self.catalogs[name] = catalog
+
+    def remove(self, name: str) -> None:
+        """Remove a catalog from the session. If it is the current one, Spark's catalog becomes the current one."""
+        manager = self.session.state.catalogManager()
+        if manager.currentCatalog().name() == name:
+            manager.setCurrentCatalog("spark_catalog")
+        self.map.remove(name)
+        self.catalogs.pop(name).release()
+
+    def replace_session_catalog(self, manager: Any) -> None:
+        """Put a proxy with Delta tables in front of Spark's session catalog."""
+        place = self.session.jvm.field(manager, "defaultSessionCatalog")
+        before = place.get(manager)
+        self.session_catalog = SessionCatalogProxy(self.session, before, self.relations)
+        place.set(manager, self.session_catalog)
+        self.undo.append(lambda: place.set(manager, before))
+
+    def add_functions(self) -> None:
+        """Add the table functions."""
+        for name, open_table in ((BY_NAME, self.open_table), (BY_PATH, self.open_path)):
+            self.undo.append(register(self.session, ChangesFunction(self.session, name, open_table)))
+
+    def open_path(self, path: str) -> Snapshot:
+        """Return the latest snapshot of the table at a path."""
+        return open_snapshot(read_options(self.session.spark, path))
+
+    def open_table(self, name: str) -> Snapshot:
+        """Return the latest snapshot of the table that a name means where it is used. Raises InvalidOperationError."""
+        catalog, parts = self.qualified(name)
+        if catalog == SESSION_CATALOG and self.session_catalog is not None:
+            return self.session_catalog.open(parts)
+        found = self.catalogs.get(catalog)
+        if not isinstance(found, DeltaCatalogProxy):
+            raise InvalidOperationError(
+                f"'{name}' is not a Delta table: its catalog '{catalog}' has none.",
+                error_class="DELTA_MISSING_DELTA_TABLE",
+            )
+        return found.open(parts)
+
+    def qualified(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """Return the catalog of a name and the other parts, as Spark completes names in queries and inside views."""
+        state = self.session.state
+        parts = texts(state.sqlParser().parseMultipartIdentifier(name))
+        manager = state.catalogManager()
+        analysis = self.session.jvm.module("org.apache.spark.sql.catalyst.analysis.AnalysisContext").get()
+        where = texts(analysis.catalogAndNamespace())
+        where = where or (str(manager.currentCatalog().name()), *map(str, manager.currentNamespace()))
+        if len(parts) == 1:
+            return where[0], (*where[1:], *parts)
+        if manager.isCatalogRegistered(parts[0]):
+            return parts[0], parts[1:]
+        return where[0], parts
+
+    def remove_everything(self) -> None:
+        """Restore the session."""
+        for name in list(self.catalogs):
+            self.remove(name)
+        for restore in reversed(self.undo):
+            restore()
+        self.undo.clear()
+        self.relations.clear()
+
+    def update_connected(self) -> None:
+        """Add the catalogs that are connected now, or named by the session's settings, and remove the others.
+
+        A name that Spark knows from a setting of its own stays Spark's.
+        """
+        settings = dict(self.session.spark.conf.getAll)
+        of_settings = [key[len(CATALOG_SETTING) :] for key in settings if key.startswith(CATALOG_SETTING)]
+        wanted = {*connected_names(), *(name for name in of_settings if "." not in name)}
+        wanted = {name for name in wanted if name.lower() not in _RESERVED and _CATALOGS + name not in settings}
+        for name in set(self.catalogs) - wanted - {PATH_CATALOG}:
+            self.remove(name)
+        for name in wanted - set(self.catalogs):
+            self.add(name, ConnectedCatalog(self.session, name, self.relations))
+
+
+_installed: dict[str, Installation] = {}  # by session
+_working: list[Any] = []  # the gateway of a JVM in which SQL has been tried and works
+
+
+def install(spark: SparkSession) -> None:
+    """Let the statements of a classic session use Delta tables; do nothing if they can already.
+
+    If the session does not allow it, warn once with the reason, and change nothing.
+    """
+    with _lock:
+        key = session_key(spark)
+        if key in _installed:
+            return
+        reason = obstacle(spark)
+        if reason is not None:
+            _warn(reason)
+            return
+        failure: str | None
+        try:
+            _installed[key] = _install(spark)
+            failure = _try(spark)
+        except Exception as error:
+            failure = _first_line(error)
+        if failure is not None:
+            uninstall(spark)
+            _warn(f"this Spark does not take catalogs from Python ({failure})")
+            return
+    on_change(update_connected)
+
+
+def uninstall(spark: SparkSession) -> None:
+    """Restore a session to what it was before `install`."""
+    with _lock:
+        installation = _installed.pop(session_key(spark), None)
+        if installation is not None:
+            installation.remove_everything()
+
+
+def is_installed(spark: SparkSession) -> bool:
+    """Return True if statements of the session can use Delta tables."""
+    return bool(_installed) and session_key(spark) in _installed
+
+
+def update_connected() -> None:
+    """Bring the catalogs of all sessions up to date with the connections of this process."""
+    with _lock:
+        for key, installation in list(_installed.items()):
+            if installation.session.is_stopped:
+                del _installed[key]
+            else:
+                installation.update_connected()
+
+
+def obstacle(spark: SparkSession) -> str | None:
+    """Return why SQL cannot be installed into a session: a part of a sentence; None if it can."""
+    settings = {key: str(value) for key, value in dict(spark.conf.getAll).items()}
+    of_delta = [
+        f"{key}={value}"
+        for key, value in settings.items()
+        if key in (_EXTENSIONS, _SESSION_CATALOG) and _OF_DELTA_SPARK.search(value)
+    ]
+    if of_delta:
+        return f"delta-spark is configured for it: remove the settings {', '.join(sorted(of_delta))}"
+    other = settings.get(_SESSION_CATALOG, _BUILTIN)
+    if other != _BUILTIN:
+        return f"its catalog is '{other}': remove the setting {_SESSION_CATALOG}"
+    loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    if loader.getResource(_DELTA_SPARK_CLASS) is not None:
+        return "the JAR of delta-spark is on its class path: remove it from spark.jars and spark.jars.packages"
+    if settings.get(CACHE_SIZE, spark.conf.get(CACHE_SIZE, "1000")) == "0":
+        return f"its cache of relations is off: remove the setting {CACHE_SIZE}=0"
+    reason = unavailable(spark)
+    return None if reason is None else f"this Spark cannot use a file index in Python ({reason})"
+
+
+def _install(spark: SparkSession) -> Installation:
+    """Put everything into a session. If something does not fit, remove it again and raise."""
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    pass_expected(spark.sparkContext._gateway)
+    session = SessionReference(spark)
+    manager = session.state.catalogManager()
+    catalogs = session.jvm.field(manager, "catalogs").get(manager)
+    installation = Installation(session, Relations(session), catalogs)
+    try:
+        installation.add(PATH_CATALOG, PathCatalog(session, installation.relations))
+        installation.replace_session_catalog(manager)
+        installation.add_functions()
+        installation.update_connected()
+    except Exception:
+        installation.remove_everything()
+        raise
+    return installation
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else repr(error)
+
+
+def _try(spark: SparkSession) -> str | None:
+    """Return what fails if a query names a table of the catalog `delta`; None if it works. It is tried once per JVM."""
+    gateway = spark.sparkContext._gateway
+    if _working and _working[-1] is gateway:
+        return None
+    try:
+        with probing():
+            plan = spark._jsparkSession.sql(f"SELECT * FROM {PATH_CATALOG}.`{PROBE}`").queryExecution().analyzed()
+        found = str(plan.output().head().name())
+    except Exception as error:
+        return _first_line(error)
+    if found != "id":
+        return f"a query returned the column {found}"
+    _working[:] = [gateway]
+    return None
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"SQL statements of this session cannot name Delta tables, because {reason}. DataFrames and DeltaTable work.",
+        DeltaWarning,
+        stacklevel=5,
+    )

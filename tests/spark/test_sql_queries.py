@@ -1,0 +1,114 @@
+"""Queries in SQL over Delta tables by path, on classic sessions: every position, time travel, views, plans."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_delta import DeltaTable
+from pyspark_delta.errors import InvalidOptionError, TableNotFoundError, TimestampOutOfRangeError, VersionNotFoundError
+from pyspark_delta.spark.session.enable import disable
+from pyspark_delta.table import Table
+
+
+@pytest.fixture(scope="module")
+def path(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of two versions, partitioned by `k`: ids 0 to 3, then 0 to 5 with one deletion vector."""
+    path = str(tmp_path_factory.mktemp("sql") / "a table, ü.v1")
+    frame = delta_spark.range(4).selectExpr("id", "id % 2 AS k").coalesce(1)
+    frame.write.format("delta").partitionBy("k").option("delta.enableDeletionVectors", True).save(path)
+    more = delta_spark.range(4, 7).selectExpr("id", "id % 2 AS k").coalesce(1)
+    more.write.format("delta").mode("append").save(path)
+    DeltaTable.forPath(delta_spark, path).delete("id = 6")
+    return path
+
+
+@pytest.fixture
+def name(path: str) -> str:
+    return f"delta.`{path}`"
+
+
+def values(frame: DataFrame) -> list[object]:
+    """The values of the first column, in order."""
+    return sorted(row[0] for row in frame.collect())
+
+
+def test_a_path_is_a_table_in_every_position(delta_spark: SparkSession, name: str) -> None:
+    sql = delta_spark.sql
+    assert values(sql(f"SELECT id FROM {name} WHERE k = 1")) == [1, 3, 5]
+    assert values(sql(f"WITH a AS (SELECT * FROM {name}) SELECT a.id FROM a JOIN {name} b ON a.id = b.id + 4")) == [
+        4,
+        5,
+    ]
+    assert values(sql(f"SELECT id FROM range(9) WHERE id IN (SELECT id + 3 FROM {name})")) == [3, 4, 5, 6, 7, 8]
+    assert values(sql(f"SELECT (SELECT max(id) FROM {name})")) == [5]
+    assert values(sql(f"SELECT l.id FROM range(2) r, LATERAL (SELECT id FROM {name} WHERE k = r.id AND id > 3) l")) == [
+        4,
+        5,
+    ]
+    assert sql(f"SELECT * FROM {name} PIVOT (count(id) FOR k IN (0, 1))").first() == (3, 3)
+    assert sql(f"TABLE {name}").count() == 6
+    assert values(sql("SELECT id FROM IDENTIFIER(:t) WHERE id > :x", args={"t": name, "x": 4})) == [5]
+    assert values(sql(f"EXECUTE IMMEDIATE 'SELECT id FROM {name} WHERE id = ?' USING 2")) == [2]
+    script = f"BEGIN DECLARE n BIGINT; SET n = (SELECT count(*) FROM {name}); SELECT n; END"
+    assert values(sql(script)) == [6]
+    assert values(DataFrame(delta_spark._jsparkSession.table(name), delta_spark)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_time_travel(delta_spark: SparkSession, path: str, name: str) -> None:
+    first = Table.open(path, version=0).detail()["lastModified"].strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    compact = re.sub(r"\D", "", first)
+    for table in (
+        f"{name} VERSION AS OF 0",
+        f"{name} FOR SYSTEM_VERSION AS OF '0'",
+        f"delta.`{path}@v0`",
+        f"{name} TIMESTAMP AS OF '{first}'",
+        f"{name} FOR SYSTEM_TIME AS OF timestamp'{first}'",
+        f"delta.`{path}@{compact}`",
+        f"delta.path.`{path}` TIMESTAMP AS OF timestamp'{first}' + INTERVAL 0 SECONDS",
+    ):
+        assert values(delta_spark.sql(f"SELECT id FROM {table}")) == [0, 1, 2, 3], table
+    both = f"SELECT n.id FROM {name} n LEFT ANTI JOIN {name} VERSION AS OF 0 o ON n.id = o.id"
+    assert values(delta_spark.sql(both)) == [4, 5]
+
+
+def test_what_does_not_exist_is_an_error_of_this_package(delta_spark: SparkSession, path: str, name: str) -> None:
+    errors: tuple[tuple[str, type[Exception]], ...] = (
+        (f"delta.`{path}/nothing`", TableNotFoundError),
+        (f"{name} VERSION AS OF 9", VersionNotFoundError),
+        (f"{name} VERSION AS OF 'x'", InvalidOptionError),
+        (f"{name} TIMESTAMP AS OF '2000-01-01'", TimestampOutOfRangeError),
+    )
+    for table, error in errors:
+        with pytest.raises(error):
+            delta_spark.sql(f"SELECT * FROM {table}")
+    with pytest.raises(AnalysisException, match=r"`idd` cannot be resolved.*`id`"):
+        delta_spark.sql(f"SELECT idd FROM {name}")
+
+
+def test_hidden_columns_and_qualified_columns(delta_spark: SparkSession, path: str, name: str) -> None:
+    row = delta_spark.sql(f"SELECT _metadata.row_index, delta.`{path}`.id FROM {name} WHERE id = 5").first()
+    assert row is not None
+    assert row["id"] == 5
+    assert delta_spark.sql(f"SELECT _metadata.file_name FROM {name} VERSION AS OF 0 WHERE id = 1").count() == 1
+
+
+def test_views_see_later_commits(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path, other = str(tmp_path / "t"), delta_spark.newSession()
+    delta_spark.range(1).write.format("delta").save(path)
+    delta_spark.sql(f"CREATE VIEW permanent_of_path AS SELECT id AS n FROM delta.`{path}`")
+    delta_spark.sql(f"CREATE TEMPORARY VIEW temporary_of_path AS SELECT id AS n FROM delta.`{path}`")
+    try:
+        delta_spark.range(1, 3).write.format("delta").mode("append").save(path)
+        assert values(delta_spark.sql("SELECT n FROM permanent_of_path")) == [0, 1, 2]
+        assert values(other.sql("SELECT n FROM permanent_of_path")) == [0, 1, 2]
+        assert values(delta_spark.sql("SELECT n FROM permanent_of_path")) == [0, 1, 2]
+        assert values(delta_spark.sql("SELECT n FROM temporary_of_path")) == [0, 1, 2]
+    finally:
+        disable(other)
+        delta_spark.sql("DROP VIEW permanent_of_path")
+        delta_spark.sql("DROP VIEW temporary_of_path")
