@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         VersionNotFoundError,
     )
+    from pyspark_delta.interpreter import sql
     from pyspark_delta.maintenance.budget import Budget
     from pyspark_delta.maintenance.layout.layouts import Cluster, Sort
     from pyspark_delta.maintenance.policy import MaintenancePolicy
@@ -177,6 +178,7 @@ __all__ = [
     "disconnect_catalog",
     "enable",
     "errors",
+    "sql",
 ]
 
 PUBLIC_MODULES = (
@@ -209,6 +211,7 @@ _HOMES = {
     "Transaction": "pyspark_delta.table.transaction",
     "enable": "pyspark_delta.spark.session.enable",
     "errors": "",
+    "sql": "pyspark_delta.interpreter",
     **dict.fromkeys(
         (name for name in __all__ if name.endswith(("Error", "Exception", "Warning"))), "pyspark_delta.errors"
     ),

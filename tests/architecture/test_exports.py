@@ -33,6 +33,7 @@ PUBLIC = [
     "disconnect_catalog",
     "enable",
     "errors",
+    "sql",
 ]
 
 

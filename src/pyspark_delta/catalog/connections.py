@@ -121,11 +121,16 @@ def _find(name: str) -> _Connection | None:
         return _connections.get(name.casefold())
 
 
+def connected_names() -> list[str]:
+    """Return the names of the catalogs that this process is connected to, sorted."""
+    with _lock:
+        return sorted(value.reference.name for value in _connections.values() if value is not None)
+
+
 def _connected(name: str) -> _Connection:
     found = _find(name)
     if found is None:
-        with _lock:
-            known = ", ".join(sorted(key for key, value in _connections.items() if value is not None)) or "none"
+        known = ", ".join(connected_names()) or "none"
         raise CatalogError(
             f"This process is not connected to a catalog '{name}' (connected: {known}). "
             f"Call pyspark_delta.connect_catalog(url, name='{name}') first.",

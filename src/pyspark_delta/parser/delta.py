@@ -32,7 +32,7 @@ from pyspark_delta.parser.statements import (
     Vacuum,
 )
 from pyspark_delta.parser.tokens import Kind
-from pyspark_delta.parser.values import SqlText, TableName, TableReference
+from pyspark_delta.parser.values import Path, SqlText, TableName, TableReference
 
 _SPACE = r"(?:\s|--(?:\\\n|[^\r\n])*+)"
 # Only these texts are read as tokens: others are decided by a search or two, in a microsecond.
@@ -164,7 +164,8 @@ def _describe(reader: Reader) -> DescribeDetail | DescribeHistory:
 def _optimize(reader: Reader) -> Optimize:
     table = reader.table()
     full = reader.accept("FULL")
-    where, zorder_by = None, ()
+    where: SqlText | None = None
+    zorder_by: tuple[Path, ...] = ()
     if reader.accept("WHERE"):
         where = reader.cut("a predicate", lambda at: at.at("ZORDER", "BY"))
     if reader.accept("ZORDER"):

@@ -82,10 +82,14 @@ Rewriter: TypeAlias = Callable[[pa.Table], Done[Written] | CannotRun]
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:
-    """A valid condition on the rows of a table: as the caller gave it, and as SQL text."""
+    """A valid condition on the rows of a table: as the caller gave it, and as SQL text.
+
+    `reads` is what subqueries in it read from the table itself.
+    """
 
     given: Condition
     text: str
+    reads: ReadSet = field(default_factory=ReadSet)
 
 
 class Engines(Protocol):

@@ -87,7 +87,8 @@ class Delete:
         check_removable(target.configuration, "DELETE")
         condition = None if self.condition is None else engines.resolve(self.condition, "DELETE")
         predicate = None if condition is None else target.predicate(condition.text)
-        return _Search(engines, condition, target.candidates(predicate))
+        candidates = target.candidates(predicate)
+        return _Search(engines, condition, candidates if condition is None else candidates.reading(condition.reads))
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,10 @@ class Candidates:
     partially_matched: pa.Table
     reads: ReadSet
 
+    def reading(self, reads: ReadSet) -> Candidates:
+        """Return the same files for a commit that depends on other reads too."""
+        return replace(self, reads=self.reads.union(reads))
+
     @property
     def all(self) -> pa.Table:
         """All candidate files."""

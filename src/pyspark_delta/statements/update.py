@@ -83,7 +83,10 @@ class Update:
         check_no_identity(schema, values, "UPDATE")
         condition = None if self.condition is None else engines.resolve(self.condition, "UPDATE")
         predicate = None if condition is None else target.predicate(condition.text)
-        return _Attempt(engines, condition, engines.update(target.candidates(predicate), condition, values))
+        candidates = target.candidates(predicate)
+        if condition is not None:
+            candidates = candidates.reading(condition.reads)
+        return _Attempt(engines, condition, engines.update(candidates, condition, values))
 
 
 @dataclass(frozen=True)

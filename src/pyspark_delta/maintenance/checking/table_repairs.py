@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.ddl.change import TableChange, commit_change
+from pyspark_delta.ddl.identity import commit_marks
 from pyspark_delta.ddl.row_ids import number_files
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features import Feature, supported_features, unsupported_in_use
@@ -27,7 +28,7 @@ from pyspark_delta.maintenance.recommitting import commit_again
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
-from pyspark_delta.protocol.identity import STEP, move_marks
+from pyspark_delta.protocol.identity import STEP
 from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID
 from pyspark_delta.schema.column_ids import all_ids
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
@@ -77,18 +78,7 @@ def sync_identity(snapshot: Snapshot, engine_info: str) -> bool:
             found = (pc.max if ascends else pc.min)(column).as_py()
             if found is not None:
                 marks[name] = found if name not in marks else (max if ascends else min)(marks[name], found)
-    metadata = move_marks(snapshot.configuration, marks)
-    if metadata is None:
-        return False
-    draft = CommitDraft(
-        operation=Operation("SYNC IDENTITY"),
-        metadata=metadata,
-        data_change=False,
-        reads=ReadSet(whole_table=True),
-        engine_info=engine_info,
-    )
-    commit_draft(draft, state_of(snapshot))
-    return True
+    return commit_marks(snapshot, marks, engine_info)
 
 
 def advance_row_id_mark(snapshot: Snapshot, engine_info: str) -> bool:

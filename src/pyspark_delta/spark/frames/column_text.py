@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of, texts
+from pyspark_delta.spark.frames.catalyst.qualified import Labels, relabeled
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_NO_LABELS: Labels = {}
 _REPRESENTATION = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
 _OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {
@@ -68,18 +71,25 @@ def condition_text(spark: SparkSession, condition: Column | str, schema: StructT
     return condition if isinstance(condition, str) else text_on(empty_frame(spark, to_spark(schema)), condition)
 
 
-def text_on(frame: DataFrame, condition: Column | str) -> str:
-    """Return a condition on the columns of a frame as SQL. Raises as `condition_text`."""
+def text_on(frame: DataFrame, condition: Column | str, labels: Labels = _NO_LABELS) -> str:
+    """Return a condition on the columns of a frame as SQL. Raises as `condition_text`.
+
+    In a classic session, `labels` take the place of the qualifiers of columns.
+    """
     if isinstance(condition, str):
         return condition
     filtered: Any = frame.where(condition)
     if hasattr(filtered, "_jdf"):
-        return str(filtered._jdf.queryExecution().analyzed().expressions().head().sql())
+        found = filtered._jdf.queryExecution().analyzed().expressions().head()
+        return str(relabeled(jvm_of(frame.sparkSession), found, labels).sql())
     return _connect_text(condition._expr)
 
 
-def value_text(frame: DataFrame, value: Column | str) -> str | None:
-    """Return a value computed from the columns of a frame as SQL; None if it cannot be converted."""
+def value_text(frame: DataFrame, value: Column | str, labels: Labels = _NO_LABELS) -> str | None:
+    """Return a value computed from the columns of a frame as SQL; None if it cannot be converted.
+
+    `labels` as in `text_on`.
+    """
     if isinstance(value, str):
         return value
     text = sql_of(value)
@@ -92,7 +102,8 @@ def value_text(frame: DataFrame, value: Column | str) -> str | None:
         except InvalidOptionError:
             return None
     found = selected._jdf.queryExecution().analyzed().expressions().head()
-    return str((found.child() if kind_of(found) == "Alias" else found).sql())
+    found = found.child() if kind_of(found) == "Alias" else found
+    return str(relabeled(jvm_of(frame.sparkSession), found, labels).sql())
 
 
 def _connect_text(expression: Any) -> str:

@@ -61,6 +61,11 @@ def reads_in(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
     return [read for read in found if read.location == snapshot.location]
 
 
+def marks_in(frame: DataFrame) -> list[TableRead]:
+    """Return what a frame of a classic session reads of any table at its latest version."""
+    return _in_jvm(frame, frame_plan(frame))
+
+
 def frame_plan(frame: DataFrame) -> Any:
     """Return the analyzed plan of a frame of a classic session; None on Spark Connect."""
     java: Any = getattr(frame, "_jdf", None)

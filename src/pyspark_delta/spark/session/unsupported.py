@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.errors import DeltaError, InvalidOperationError
 from pyspark_delta.spark.session.identifiers import is_named, path_of_identifier
 from pyspark_delta.spark.session.sql_hooks import has_sql
 
@@ -82,7 +82,8 @@ def explaining_sql(spark: SparkSession, query: object) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        explained = _explain(spark, query, error) if isinstance(query, str) else None
+        is_of_spark = isinstance(query, str) and not isinstance(error, DeltaError)
+        explained = _explain(spark, str(query), error) if is_of_spark else None
         if explained is None:
             raise
         raise explained from error

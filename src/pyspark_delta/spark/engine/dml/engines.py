@@ -18,11 +18,10 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf import arguments
 from pyspark_delta.spark.engine.dml import assignments
-from pyspark_delta.spark.engine.dml.conditions import check_condition
+from pyspark_delta.spark.engine.dml.conditions import check_condition, value_reads
 from pyspark_delta.spark.engine.dml.row_engines import SparkDelete, SparkUpdate
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.job import write_kept
-from pyspark_delta.spark.frames.column_text import value_text
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.statements.contract import Rewriter, RowCondition
 from pyspark_delta.statements.delete import Delete
@@ -36,10 +35,18 @@ if TYPE_CHECKING:
 EngineT = TypeVar("EngineT")
 
 
-def delete_statement(spark: SparkSession, condition: Condition | None = None, alias: str | None = None) -> Delete:
-    """Return a DELETE for a session; the condition is SQL text or a Column. Raises TypeError for any other type."""
+def delete_statement(
+    spark: SparkSession,
+    condition: Condition | None = None,
+    alias: str | None = None,
+    qualifier: tuple[str, ...] = (),
+) -> Delete:
+    """Return a DELETE for a session; the condition is SQL text or a Column.
+
+    `alias` and `qualifier` as in `SparkTarget`. Raises TypeError for a condition of any other type.
+    """
     arguments.check_condition("condition", condition)
-    return Delete(partial(_open, spark), condition, alias)
+    return Delete(partial(_open, spark, qualifier), condition, alias)
 
 
 def update_statement(
@@ -47,13 +54,14 @@ def update_statement(
     assigned: Mapping[str, Column | str],
     condition: Condition | None = None,
     alias: str | None = None,
+    qualifier: tuple[str, ...] = (),
 ) -> Update:
     """Return an UPDATE for a session; the condition and the values are SQL text or Columns.
 
-    Raises TypeError for a condition of any other type.
+    `alias` and `qualifier` as in `SparkTarget`. Raises TypeError for a condition of any other type.
     """
     arguments.check_condition("condition", condition)
-    return Update(partial(_open, spark), assigned, condition, alias)
+    return Update(partial(_open, spark, qualifier), assigned, condition, alias)
 
 
 @dataclass(frozen=True)
@@ -64,8 +72,8 @@ class SparkEngines:
 
     def resolve(self, condition: Condition, statement: str) -> RowCondition:
         """Check a condition with Spark's analyzer. Raises as `check_condition`."""
-        check_condition(self.target, condition, statement)
-        return RowCondition(condition, self.target.text(condition))
+        reads = check_condition(self.target, condition, statement)
+        return RowCondition(condition, self.target.text(condition), reads)
 
     def is_default(self, value: Condition) -> bool:
         """Return True if a new value is SQL's word DEFAULT."""
@@ -83,9 +91,10 @@ class SparkEngines:
     ) -> Sequence[tuple[str, RowEngine[Changed]]]:
         """Return the engines of an UPDATE. Raises SchemaMismatchError, and Spark's own errors about a value."""
         target = self.target
+        candidates = candidates.reading(value_reads(target, values.values(), "UPDATE"))
 
         def texts() -> dict[tuple[str, ...], str | None]:
-            return {path: value_text(target.empty(), value) for path, value in values.items()}
+            return {path: target.value_text(value) for path, value in values.items()}
 
         spark = SparkUpdate.of(target, candidates, condition, values)
         text = None if condition is None else condition.text
@@ -108,6 +117,10 @@ def in_order(target: SparkTarget, arrow: EngineT, spark: EngineT) -> list[tuple[
 
 
 def _open(
-    spark: SparkSession, snapshot: Snapshot, alias: str | None, declared: TableConfiguration | None
+    spark: SparkSession,
+    qualifier: tuple[str, ...],
+    snapshot: Snapshot,
+    alias: str | None,
+    declared: TableConfiguration | None,
 ) -> SparkEngines:
-    return SparkEngines(SparkTarget.of(spark, snapshot, alias, declared))
+    return SparkEngines(SparkTarget.of(spark, snapshot, alias, declared, qualifier))

@@ -26,6 +26,7 @@ from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, rep
 from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, clause_text, resolve
 from pyspark_delta.spark.engine.dml.merge_source import SparkSource
 from pyspark_delta.spark.engine.dml.target import SparkTarget
+from pyspark_delta.spark.frames.catalyst.qualified import Labels
 from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete, of_kind
 from pyspark_delta.statements.merge.merge import Merge, MergeSearch
@@ -38,28 +39,36 @@ if TYPE_CHECKING:
 _KEEPS_SOURCE = ("right_outer", "source_anti")
 
 
-def merge_statement(spark: SparkSession, source: DataFrame, condition: Condition, alias: str | None = None) -> Merge:
+def merge_statement(
+    spark: SparkSession,
+    source: DataFrame,
+    condition: Condition,
+    alias: str | None = None,
+    qualifier: tuple[str, ...] = (),
+) -> Merge:
     """Return a MERGE of the rows of `source` for a session, without clauses. The condition is SQL text or a Column.
 
-    Raises TypeError for arguments of other types, and ValueError if the condition is None.
+    `alias` and `qualifier` as in `SparkTarget`. Raises TypeError for arguments of other types, and ValueError if the
+    condition is None.
     """
     arguments.check_source("source", source)
     if condition is None:
         raise ValueError("condition of a merge cannot be None: it determines which rows match.")
     arguments.check_condition("condition", condition)
-    return Merge(partial(_open, spark, source), condition, alias)
+    return Merge(partial(_open, spark, source, qualifier), condition, alias)
 
 
 @contextmanager
 def _open(
     spark: SparkSession,
     source: DataFrame,
+    qualifier: tuple[str, ...],
     snapshot: Snapshot,
     alias: str | None,
     declared: TableConfiguration | None,
 ) -> Iterator[SparkMergeEngines]:
     with ExitStack() as stack:
-        target = SparkTarget.of(spark, snapshot, alias, declared)
+        target = SparkTarget.of(spark, snapshot, alias, declared, qualifier)
         yield SparkMergeEngines(target, SparkSource(spark, source, target, stack))
 
 
@@ -110,7 +119,7 @@ class SparkMerge:
     def condition(self) -> str | None:
         """The condition in SQL; None for a Column without SQL text."""
         try:
-            return text_on(self._scopes.joined, self._on)
+            return text_on(self._scopes.joined, self._on, self._target.labels)
         except InvalidOptionError:
             return None
 
@@ -119,7 +128,7 @@ class SparkMerge:
 
         def text(condition: Condition, frame: DataFrame) -> str:
             try:
-                return text_on(frame, condition)
+                return text_on(frame, condition, self._target.labels)
             except DeltaError:
                 return str(condition)
 
@@ -131,7 +140,7 @@ class SparkMerge:
 
     def engines(self, search: MergeSearch) -> Sequence[tuple[str, RowEngine[Changed]]]:
         """Return the engines in the order in which they are asked."""
-        texts = partial(_texts, self._given, self._scopes)
+        texts = partial(_texts, self._given, self._scopes, self._target.labels)
         source, condition = self._source.schema, self.condition or ""
         arrow: RowEngine[Changed] = ArrowMerge(self._target, source, condition, texts, search, self._evolves)
         return in_order(self._target, arrow, _SparkJob(self, search))
@@ -186,9 +195,9 @@ class _SparkJob:
         return Done(self.merge.run_job(self.search, writes=True), SPARK)
 
 
-def _texts(clauses: Sequence[Clause], scopes: Scopes) -> list[Clause | None]:
+def _texts(clauses: Sequence[Clause], scopes: Scopes, labels: Labels) -> list[Clause | None]:
     """Return the clauses in SQL; None for a clause if an expression has no SQL text, or if Spark rejects it."""
-    return [clause_text(clause, scopes) for clause in clauses]
+    return [clause_text(clause, scopes, labels) for clause in clauses]
 
 
 def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:

@@ -24,6 +24,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
+from pyspark_delta.spark.frames.catalyst.qualified import Labels
 from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
 from pyspark_delta.statements.merge.clauses import Clause, RowKind
 from pyspark_delta.statements.target import Condition
@@ -192,13 +193,16 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
         ) from None
 
 
-def clause_text(clause: Clause, scopes: Scopes) -> Clause | None:
-    """Return the clause with its condition and values in SQL; None if one has no SQL text, or if Spark rejects it."""
+def clause_text(clause: Clause, scopes: Scopes, labels: Labels) -> Clause | None:
+    """Return the clause with its condition and values in SQL; None if one has no SQL text, or if Spark rejects it.
+
+    `labels` as in `text_on`.
+    """
     frame, values = scopes.of(clause.kind), None
     try:
-        condition = None if clause.condition is None else text_on(frame, clause.condition)
+        condition = None if clause.condition is None else text_on(frame, clause.condition, labels)
         if clause.values is not None:
-            values = {name: _value_text(frame, value) for name, value in clause.values.items()}
+            values = {name: _value_text(frame, value, labels) for name, value in clause.values.items()}
     except (InvalidOptionError, AnalysisException):
         return None
     if values is not None and None in values.values():
@@ -206,9 +210,10 @@ def clause_text(clause: Clause, scopes: Scopes) -> Clause | None:
     return replace(clause, condition=condition, values=values)
 
 
-def _value_text(frame: DataFrame, value: Condition) -> str | None:
+def _value_text(frame: DataFrame, value: Condition, labels: Labels) -> str | None:
     parts = None if isinstance(value, str) else name_parts(value)
-    return value_text(frame, value) if parts is None else ".".join(map(quoted, parts))
+    is_qualified = bool(labels) and parts is not None and len(parts) > 1
+    return value_text(frame, value, labels) if parts is None or is_qualified else ".".join(map(quoted, parts))
 
 
 def _is_ambiguous(frame: DataFrame, expressions: Sequence[Condition]) -> bool:

@@ -15,7 +15,8 @@ from pyspark_delta.spark.conf.limits import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import file_options, with_session_defaults
 from pyspark_delta.spark.engine.write.job import SparkTasks
-from pyspark_delta.spark.frames.column_text import text_on
+from pyspark_delta.spark.frames.catalyst.qualified import Labels, with_qualifier
+from pyspark_delta.spark.frames.column_text import text_on, value_text
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.statements.target import FILE, ROW, Condition, Target
@@ -27,9 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SparkTarget(Target):
-    """A target whose rows Spark can read."""
+    """A target whose rows Spark can read.
+
+    `qualifier` is the name of the table in conditions if it has several parts, such as `main.sales.orders`. Text in SQL
+    then has the alias in its place. Only a classic session has names of several parts.
+    """
 
     spark: SparkSession
+    qualifier: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -38,8 +44,9 @@ class SparkTarget(Target):
         snapshot: Snapshot,
         alias: str | None = None,
         declared: TableConfiguration | None = None,
+        qualifier: tuple[str, ...] = (),
     ) -> SparkTarget:
-        """Return the target of a statement.
+        """Return the target of a statement; `alias` and `qualifier` are the name of the table in its conditions.
 
         `declared` is the configuration that the same commit declares before the statement, if any. Raises
         UnsupportedFeatureError for a table that cannot be written to.
@@ -58,7 +65,13 @@ class SparkTarget(Target):
             SparkTasks(spark),
             f"PySpark/{spark.version}",
             spark=spark,
+            qualifier=qualifier,
         )
+
+    @property
+    def labels(self) -> Labels:
+        """The name that stands for the qualifier in SQL text."""
+        return {self.qualifier: (self.alias,)} if self.qualifier and self.alias is not None else {}
 
     def empty(self) -> DataFrame:
         """Return an empty frame with the schema and the alias of the table, on which Spark analyzes conditions."""
@@ -70,7 +83,11 @@ class SparkTarget(Target):
 
     def text(self, condition: Condition) -> str:
         """Return a condition in SQL; it may use the alias of the table. Raises as `text_on`."""
-        return condition if isinstance(condition, str) else text_on(self.empty(), condition)
+        return condition if isinstance(condition, str) else text_on(self.empty(), condition, self.labels)
+
+    def value_text(self, value: Condition) -> str | None:
+        """Return a new value in SQL; it may use the alias of the table. None if it cannot be converted."""
+        return value_text(self.empty(), value, self.labels)
 
     def rows(self, files: pa.Table) -> DataFrame:
         """Return the rows of some files, with the alias of the table.
@@ -88,4 +105,6 @@ class SparkTarget(Target):
         return self._named(frame)
 
     def _named(self, frame: DataFrame) -> DataFrame:
+        if self.qualifier:
+            return with_qualifier(frame, self.qualifier)
         return frame if self.alias is None else frame.alias(self.alias)

@@ -50,7 +50,7 @@ class ExpectedError(Py4JJavaError):  # type: ignore[misc]
 
 def relay(error: Exception) -> RelayedError:
     """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
-    _install()
+    install()
     number = next(_numbers)
     _failures.put(number, error)
     return RelayedError(f"{error} (pyspark-delta failure {number})")
@@ -72,7 +72,7 @@ def pass_expected(gateway: Any) -> None:
 
 def expect(location: str, version: int) -> None:
     """Record that Spark will read files of a version; `location` is a URI as Spark shows it. 100 tables are kept."""
-    _install()
+    install()
     _read.update(location, lambda versions: (versions or frozenset()) | {version})
 
 
@@ -83,7 +83,8 @@ class _Quiet(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], RelayedError | ExpectedError))
 
 
-def _install() -> None:
+def install() -> None:
+    """Make PySpark raise the kept errors, and keep py4j from logging them. Doing so again changes nothing."""
     with _lock:
         original = captured.convert_exception
         if getattr(original, "restores_delta_errors", False):

@@ -1,0 +1,256 @@
+"""Delta's own statements, on `Table`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
+from pyspark_delta.interpreter import results
+from pyspark_delta.interpreter.names import Target, travel
+from pyspark_delta.interpreter.qualifiers import qualifiers, requalify
+from pyspark_delta.interpreter.session import Session
+from pyspark_delta.maintenance.checking.table_repairs import sync_identity
+from pyspark_delta.parser.statements import (
+    AddConstraint,
+    Clone,
+    ClusterBy,
+    ConvertToDelta,
+    DeltaStatement,
+    DescribeDetail,
+    DescribeHistory,
+    DropConstraint,
+    DropFeature,
+    FsckRepair,
+    Generate,
+    Optimize,
+    ReorgPurge,
+    ReorgUpgradeUniform,
+    Restore,
+    SyncIdentity,
+    Undo,
+    Vacuum,
+)
+from pyspark_delta.parser.values import SqlText, TableReference
+from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.storage.paths import join, to_hadoop
+from pyspark_delta.table import Table
+from pyspark_delta.transaction.commit_info import engine_info
+
+_IDENTITY_STEP = "delta.identity.step"
+_MISSING_FILES = "missing-files"
+
+
+def describe_detail(statement: DescribeDetail, session: Session) -> pa.Table:
+    """Return the one row of `Table.detail`."""
+    return results.rows(results.DETAIL, [session.open(statement.table).detail()])
+
+
+def describe_history(statement: DescribeHistory, session: Session) -> pa.Table:
+    """Return the commits, newest first."""
+    return results.rows(results.HISTORY, session.open(statement.table).history(statement.limit))
+
+
+def vacuum(statement: Vacuum, session: Session) -> pa.Table:
+    """Delete files; return the path of the table, or for DRY RUN the files that would be deleted."""
+    table = session.open(statement.table)
+    options: dict[str, Any] = {
+        "retention_hours": None if statement.retain_hours is None else float(statement.retain_hours),
+        "mode": (statement.mode or "auto").lower(),
+        "inventory": _inventory(statement, session),
+        "progress": session.progress,
+    }
+    if statement.dry_run:
+        files = table.vacuum(plan=True, **options).files
+        paths = [to_hadoop(join(table.location, path)) for path in files["path"].to_pylist()]
+        return pa.table({"path": pa.array(paths, pa.string()), "size": files["size"], "kind": files["kind"]})
+    table.vacuum(**options)
+    return results.texts(path=[to_hadoop(table.location)])
+
+
+def _inventory(statement: Vacuum, session: Session) -> Any:
+    match statement.inventory:
+        case None:
+            return None
+        case SqlText() as query:
+            return session.query(query.text).read_all()
+        case name:
+            return session.open(name).scan()
+
+
+def optimize(statement: Optimize, session: Session) -> pa.Table:
+    """Rewrite files; return the path of the table and metrics."""
+    table = session.open(statement.table)
+    done = table.optimize(
+        where=_where(statement.where, statement.table),
+        zorder_by=tuple(column_path_text(path) for path in statement.zorder_by),
+        full=statement.full,
+        progress=session.progress,
+    )
+    return _rewritten(table, done)
+
+
+def reorg_purge(statement: ReorgPurge, session: Session) -> pa.Table:
+    """Rewrite files with deleted rows and dropped columns; return the path of the table and metrics."""
+    table = session.open(statement.table)
+    return _rewritten(table, table.purge(_where(statement.where, statement.table), progress=session.progress))
+
+
+def _where(where: SqlText | None, table: TableReference) -> str | None:
+    return None if where is None else requalify(where.text, qualifiers(table, None))
+
+
+def _rewritten(table: Table, done: Any) -> pa.Table:
+    return pa.Table.from_pylist([{"path": to_hadoop(table.location), "metrics": done.as_row()}])
+
+
+def reorg_upgrade(statement: ReorgUpgradeUniform, session: Session) -> pa.Table:
+    """Refuse: Iceberg metadata is written by Spark with Delta's JAR only."""
+    raise InvalidOperationError(
+        "REORG TABLE ... APPLY (UPGRADE UNIFORM ...) is not supported: pyspark-delta writes no Iceberg metadata.",
+        error_class="DELTA_UNSUPPORTED_STATEMENT",
+    )
+
+
+def restore(statement: Restore, session: Session) -> pa.Table:
+    """Commit an earlier version as the newest; return numbers and sizes of files."""
+    version, timestamp = travel(statement.time)
+    return _restored(session.open(statement.table).restore(version, timestamp))
+
+
+def undo(statement: Undo, session: Session) -> pa.Table:
+    """Take the last change back; return what RESTORE returns."""
+    return _restored(session.open(statement.table).undo())
+
+
+def _restored(done: Any) -> pa.Table:
+    return results.counts(**{column: done.metrics[name] for column, name in results.RESTORED.items()})
+
+
+def convert(statement: ConvertToDelta, session: Session) -> pa.Table:
+    """Make a directory of Parquet files a table."""
+    source = statement.source
+    if source.file_format != "parquet":
+        raise InvalidOperationError(
+            f"CONVERT TO DELTA takes a directory of Parquet files, as in parquet.`/path`, found "
+            f"{column_path_text(source.parts)}.",
+            error_class="DELTA_CONVERT_NON_PARQUET_TABLE",
+        )
+    columns = statement.partition_schema
+    Table.convert(
+        source.parts[1],
+        partition_schema=None if columns is None else columns.text,
+        statistics=statement.statistics,
+        storage_options=session.storage_options,
+        progress=session.progress,
+    )
+    return results.NOTHING
+
+
+def generate(statement: Generate, session: Session) -> pa.Table:
+    """Write manifests."""
+    session.open(statement.table).generate(statement.mode)
+    return results.NOTHING
+
+
+def clone(statement: Clone, session: Session) -> pa.Table:
+    """Clone a table; return numbers and sizes of files."""
+    source = session.open(statement.source)
+    target = _clone_target(statement, session)
+    if statement.if_not_exists and target.exists():
+        return results.NOTHING
+    if not statement.creates and not target.exists():
+        raise TableNotFoundError(target.shown, "REPLACE TABLE replaces a table that exists")
+    version, timestamp = travel(statement.time)
+    done = source.clone(
+        str(target.name) if target.name is not None else str(target.location),
+        shallow=statement.shallow,
+        version=version,
+        timestamp=timestamp,
+        replace=statement.replaces,
+        properties=dict(statement.properties),
+        progress=session.progress,
+    )
+    return results.counts(**done.as_row())
+
+
+def _clone_target(statement: Clone, session: Session) -> Target:
+    if statement.location is not None:
+        raise InvalidOperationError(
+            "LOCATION is not supported for clones without Spark. Name the target by its path, as in "
+            f"CREATE TABLE delta.`{statement.location}` SHALLOW CLONE ..."
+        )
+    return session.names.resolve(statement.target)
+
+
+# ------------------------------------------------------------------------------------------------------ ALTER TABLE
+def add_constraint(statement: AddConstraint, session: Session) -> pa.Table:
+    """Add a CHECK constraint."""
+    table = session.open(statement.table)
+    table.alter(progress=session.progress).add_constraint(statement.name, statement.condition.text)
+    return results.NOTHING
+
+
+def drop_constraint(statement: DropConstraint, session: Session) -> pa.Table:
+    """Drop a CHECK constraint."""
+    session.open(statement.table).alter().drop_constraint(statement.name, if_exists=statement.if_exists)
+    return results.NOTHING
+
+
+def drop_feature(statement: DropFeature, session: Session) -> pa.Table:
+    """Drop a table feature."""
+    session.open(statement.table).drop_feature(statement.feature, truncate_history=statement.truncate_history)
+    return results.NOTHING
+
+
+def cluster_by(statement: ClusterBy, session: Session) -> pa.Table:
+    """Set the clustering columns."""
+    session.open(statement.table).alter().cluster_by(*(column_path_text(path) for path in statement.columns))
+    return results.NOTHING
+
+
+def sync(statement: SyncIdentity, session: Session) -> pa.Table:
+    """Move the high-water mark of identity columns to the values in files."""
+    table = session.open(statement.table)
+    field = table.schema.find(statement.column[0]) if len(statement.column) == 1 else None
+    if field is None or _IDENTITY_STEP not in field.metadata:
+        raise InvalidOperationError(
+            f"{column_path_text(statement.column)} is no identity column of '{table.location}'.",
+            error_class="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
+        )
+    sync_identity(table.snapshot, engine_info())
+    return results.NOTHING
+
+
+def repair(statement: FsckRepair, session: Session) -> pa.Table:
+    """Remove files that are not in storage from the table; return their paths."""
+    plan = session.open(statement.table).repair(allow=(_MISSING_FILES,), plan=True)
+    steps = tuple(step for step in plan.steps if step.name == _MISSING_FILES)
+    paths = [finding.file for step in steps for finding in step.findings]
+    if steps and not statement.dry_run:
+        replace(plan, steps=steps).execute()
+    return results.texts(path=paths)
+
+
+HANDLERS: dict[type[DeltaStatement], Callable[[Any, Session], pa.Table]] = {
+    AddConstraint: add_constraint,
+    Clone: clone,
+    ClusterBy: cluster_by,
+    ConvertToDelta: convert,
+    DescribeDetail: describe_detail,
+    DescribeHistory: describe_history,
+    DropConstraint: drop_constraint,
+    DropFeature: drop_feature,
+    FsckRepair: repair,
+    Generate: generate,
+    Optimize: optimize,
+    ReorgPurge: reorg_purge,
+    ReorgUpgradeUniform: reorg_upgrade,
+    Restore: restore,
+    SyncIdentity: sync,
+    Undo: undo,
+    Vacuum: vacuum,
+}

@@ -1,0 +1,211 @@
+"""Queries without Spark: DuckDB or Polars runs them; columns and conditions reach the plan of the read.
+
+The text is translated from Spark's dialect. What functions return is what the engine computes, which may differ from
+Spark in details such as rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, MissingDependencyError, from_text
+from pyspark_delta.interpreter.literals import with_plain_strings
+from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors
+from pyspark_delta.parser.values import TableName, TimestampAsOf, TimeTravel, VersionAsOf
+from pyspark_delta.table.readable import Readable
+
+Engine: TypeAlias = Literal["duckdb", "polars"]
+Open: TypeAlias = Callable[[TableName, TimeTravel | None], Readable]
+"""Opens the table of a name, at a point in time."""
+
+_DIALECT = "databricks"
+
+
+def run_query(text: str, open_table: Open, engine: Engine | None = None) -> pa.RecordBatchReader:
+    """Run a query, and return a reader of its rows.
+
+    Raises InvalidOperationError for text that cannot be parsed or run, MissingDependencyError if neither DuckDB nor
+    Polars is installed, and the errors of opening and reading tables.
+    """
+    chosen = choose_engine(engine)
+    tree = _parsed(text)
+    tables = {}
+    for number, node in enumerate(_references(tree)):
+        name = f"_delta_{number}"
+        tables[name] = open_table(_name_of(node), _time_of(node))
+        node.replace(_renamed(node, name))
+    for column in tree.find_all(exp.Column):  # main.sales.t.id: the table alone qualifies
+        column.set("db", None)
+        column.set("catalog", None)
+    _name_columns(tree)
+    query = tree.sql(dialect="duckdb")
+    return _in_duckdb(query, tables) if chosen == "duckdb" else _in_polars(query, tables)
+
+
+def choose_engine(engine: Engine | None) -> Engine:
+    """Return the engine of queries: the one asked for, or the first that is installed."""
+    if engine not in (None, "duckdb", "polars"):
+        raise InvalidOptionError(f"engine is 'duckdb', 'polars' or None, found {engine!r}.", option="engine")
+    wanted: tuple[Engine, ...] = ("duckdb", "polars") if engine is None else (engine,)
+    for one in wanted:
+        if find_spec(one) is not None:
+            return one
+    raise MissingDependencyError(
+        f"Queries without Spark need {' or '.join(wanted)}, which {'is' if engine else 'are'} not installed: "
+        f"pip install {wanted[0]}{'' if engine else ', or pip install polars'}."
+    )
+
+
+# ------------------------------------------------------------------------------------------------ names in queries
+def _parsed(text: str) -> Any:
+    try:
+        trees = sqlglot.parse(with_plain_strings(text), read=_DIALECT)
+    except sqlglot_errors.SqlglotError as error:
+        raise InvalidOperationError(
+            f"The query cannot be parsed: {str(error).splitlines()[0]}", error_class="PARSE_SYNTAX_ERROR"
+        ) from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise InvalidOperationError("This is not one query. Separate statements, and run them one by one.")
+    tree: Any = trees[0]
+    return tree
+
+
+def _references(tree: Any) -> list[exp.Table]:
+    """Return the references to tables, without those to common table expressions and to functions."""
+    found = [node for node in tree.find_all(exp.Table) if isinstance(node.this, exp.Identifier)]
+    return [node for node in found if not _is_common_table_expression(node)]
+
+
+def _is_common_table_expression(node: exp.Table) -> bool:
+    if node.args.get("db") is not None:
+        return False
+    name = node.name.casefold()
+    inside: Any = node
+    while inside.parent is not None:
+        parent = inside.parent
+        ctes = list(parent.ctes) if isinstance(parent, exp.Query) else []
+        visible = ctes
+        if isinstance(inside, exp.With) and inside.parent is parent and not inside.args.get("recursive"):
+            own = next((place for place, cte in enumerate(ctes) if _holds(cte, node)), len(ctes))
+            visible = ctes[:own]
+        if any(cte.alias.casefold() == name for cte in visible):
+            return True
+        inside = parent
+    return False
+
+
+def _holds(outer: exp.Expression, node: Any) -> bool:
+    while node is not None:
+        if node is outer:
+            return True
+        node = node.parent
+    return False
+
+
+def _name_of(node: exp.Table) -> TableName:
+    return TableName(tuple(part.name for part in node.parts))
+
+
+def _time_of(node: exp.Table) -> TimeTravel | None:
+    version = node.args.get("version")
+    if version is None:
+        return None
+    value = version.expression
+    if version.this == "VERSION" and isinstance(value, exp.Literal) and value.name.isdecimal():
+        return VersionAsOf(int(value.name))
+    if version.this == "TIMESTAMP" and isinstance(value, exp.Literal) and value.is_string:
+        return TimestampAsOf(value.name)
+    raise InvalidOperationError(
+        f"{version.sql(_DIALECT)} must have a literal: VERSION AS OF 3, or TIMESTAMP AS OF '2026-01-31'.",
+        error_class="DELTA_TIMESTAMP_INVALID",
+    )
+
+
+def _renamed(node: exp.Table, name: str) -> exp.Table:
+    """Return the reference under another name, with its last part as the alias if it has none."""
+    renamed = node.copy()
+    renamed.set("this", exp.to_identifier(name))
+    for argument in ("db", "catalog", "version"):
+        renamed.set(argument, None)
+    if not node.alias:
+        renamed.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
+    return renamed
+
+
+def _name_columns(tree: Any) -> None:
+    """Give columns without a name the ones that Spark gives them: `count(1)`, `sum(id)`, `(id + 1)`."""
+    for place, found in enumerate(tree.selects):
+        if found.output_name or found.is_star:
+            continue
+        name = "count(1)" if found.sql() == "COUNT(*)" else found.sql("spark", normalize_functions="lower")
+        if isinstance(found, exp.Binary):
+            name = f"({name})"
+        expressions = tree.selects
+        expressions[place].replace(exp.alias_(found.copy(), name, quoted=True))
+
+
+# ------------------------------------------------------------------------------------------------------- engines
+def _in_duckdb(query: str, tables: Mapping[str, Readable]) -> pa.RecordBatchReader:
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    try:
+        connection.execute("SET python_enable_replacements = false")  # a name is a table, not a variable of Python
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, table in tables.items():
+            table.to_duckdb(connection).create_view(name)
+        connection.execute("SET enable_external_access = false")  # nor a file
+        found = connection.sql(query)
+        wide = [place for place, data_type in enumerate(found.types) if str(data_type) == "HUGEINT"]
+        return _narrowed(_reader(found), wide, connection)
+    except duckdb.Error as error:
+        raise _failed("DuckDB", error) from None
+
+
+def _reader(relation: Any) -> pa.RecordBatchReader:
+    read = getattr(relation, "to_arrow_reader", None)  # an older DuckDB has another name
+    return relation.fetch_arrow_reader() if read is None else read()
+
+
+def _narrowed(reader: pa.RecordBatchReader, wide: list[int], connection: Any) -> pa.RecordBatchReader:
+    """Return the rows with sums of integers as 64-bit integers, which they are in Spark."""
+    schema = reader.schema
+    for place in wide:
+        schema = schema.set(place, schema.field(place).with_type(pa.int64()))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        import duckdb
+
+        try:
+            for batch in reader:
+                yield batch.cast(schema) if wide else batch
+        except (duckdb.Error, OSError) as error:
+            raise _failed("DuckDB", error) from None
+        finally:
+            connection.close()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _in_polars(query: str, tables: Mapping[str, Readable]) -> pa.RecordBatchReader:
+    import polars as pl
+
+    context: Any = pl.SQLContext(frames={name: table.to_polars() for name, table in tables.items()})
+    try:
+        found: pa.Table = context.execute(query, eager=True).to_arrow()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise _failed("Polars", error) from None
+    return found.to_reader()
+
+
+def _failed(engine: str, error: Exception) -> Exception:
+    """Return the error of a table that the engine passes on, or the engine's own."""
+    found = from_text(str(error))
+    if found is not None:
+        return found
+    text = str(error).strip() or type(error).__name__
+    return InvalidOperationError(f"{engine} cannot run the query: {text}", error_class="DELTA_QUERY_FAILED")

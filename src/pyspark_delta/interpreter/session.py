@@ -1,0 +1,55 @@
+"""What statements share: where names are looked up, the engine of queries, and how progress is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_delta.interpreter.names import Namespace
+from pyspark_delta.interpreter.queries import Engine, run_query
+from pyspark_delta.parser.values import TableName, TableReference, TimeTravel
+from pyspark_delta.progress import ShowProgress, operation
+from pyspark_delta.table import Scan, Table
+from pyspark_delta.table.sources import RowStream, open_rows
+
+
+@dataclass
+class Session:
+    """The state of a sequence of statements; `USE` changes `names`."""
+
+    names: Namespace = field(default_factory=Namespace)
+    engine: Engine | None = None
+    progress: ShowProgress = None
+
+    def open(self, reference: TableReference, time: TimeTravel | None = None) -> Table:
+        """Open the table of a reference. Raises as `Target.open` and `Namespace.resolve`."""
+        return self.names.resolve(reference).open(time)
+
+    def query(self, text: str) -> pa.RecordBatchReader:
+        """Run a query over tables of this session. Raises as `run_query`."""
+        return run_query(text, lambda name, time: self.open(name, time).scan(), self.engine)
+
+    def rows_for(self, table: Table, text: str) -> RowStream:
+        """Run a query whose rows change a table. If it reads the same table, other changes of it are conflicts."""
+        scans = list[Scan]()
+
+        def scanned(name: TableName, time: TimeTravel | None) -> Scan:
+            scans.append(self.open(name, time).scan())
+            return scans[-1]
+
+        rows = open_rows(run_query(text, scanned, self.engine), table.schema)
+        own = [scan for scan in scans if scan.is_latest and scan.snapshot.location == table.location]
+        return replace(rows, scan=own[0]) if own else rows
+
+    def operation(self) -> AbstractContextManager[Any]:
+        """Return the operation that shows the progress of a statement."""
+        return operation(self.progress)
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """The options of the stores of tables at paths."""
+        return self.names.storage_options

@@ -1,0 +1,110 @@
+"""What a statement becomes: Spark's own node of `CALL`, which runs Python once and returns rows.
+
+Spark invokes the procedure while it analyzes the plan, and keeps the rows. So `collect`, `count` and `show` of the
+result do not run the statement again. A node that is not to be executed is what EXPLAIN shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
+_CONNECTOR = "org.apache.spark.sql.connector"
+
+
+class Procedures(JavaProxy):
+    """The catalog that the procedures of statements name. It has none to look up."""
+
+    class Java:
+        implements: ClassVar[tuple[str, ...]] = (f"{_CONNECTOR}.catalog.ProcedureCatalog",)
+
+    def name(self) -> str:
+        return "delta"
+
+    def initialize(self, name: str, options: Any) -> None:
+        return None
+
+    @crossing
+    def defaultNamespace(self) -> Any:
+        return self._jvm.array([], "java.lang.String")
+
+    @crossing
+    def listProcedures(self, namespace: Any) -> Any:
+        return self._jvm.array([], f"{_CONNECTOR}.catalog.Identifier")
+
+    @crossing
+    def loadProcedure(self, identifier: Any) -> Any:
+        raise NotImplementedError("the catalog of statements has no procedures to look up")
+
+
+class StatementProcedure(JavaProxy):
+    """A statement as a procedure without parameters. `run` carries it out; it returns the rows, or None for no rows."""
+
+    class Java:
+        implements: ClassVar[tuple[str, ...]] = (f"{_CONNECTOR}.catalog.procedures.BoundProcedure",)
+
+    def __init__(self, jvm: Jvm, statement: str, run: Callable[[], DataFrame | None]) -> None:
+        super().__init__(jvm)
+        self._statement, self._run = statement, run
+
+    def name(self) -> str:
+        return self._statement
+
+    def description(self) -> str:
+        return self._statement
+
+    def isDeterministic(self) -> bool:
+        return False
+
+    @crossing
+    def parameters(self) -> Any:
+        return self._jvm.array([], f"{_CONNECTOR}.catalog.procedures.ProcedureParameter")
+
+    @crossing
+    def call(self, values: Any) -> Any:
+        scans, frame = self._jvm.root.java.util.ArrayList(), self._run()
+        if frame is not None:
+            scans.add(ResultRows(self._jvm, frame))
+        return scans.iterator()
+
+
+class ResultRows(JavaProxy):
+    """The rows of a statement's result, which are collected when the statement has run."""
+
+    class Java:
+        implements: ClassVar[tuple[str, ...]] = (f"{_CONNECTOR}.read.LocalScan",)
+
+    def __init__(self, jvm: Jvm, frame: DataFrame) -> None:
+        super().__init__(jvm)
+        execution = frame._jdf.queryExecution()
+        self._schema, self._rows = execution.analyzed().schema(), execution.executedPlan().executeCollect()
+
+    def readSchema(self) -> Any:
+        return self._schema
+
+    def rows(self) -> Any:
+        return self._rows
+
+    def description(self) -> str:
+        return "rows of a statement"
+
+
+def call(jvm: Jvm, procedures: Procedures, statement: str, run: Callable[[], DataFrame | None]) -> Any:
+    """Return the plan that carries out a statement when Spark analyzes it."""
+    identifier = jvm.type(f"{_CONNECTOR}.catalog.Identifier").of(jvm.array([], "java.lang.String"), statement)
+    procedure = jvm.type("org.apache.spark.sql.catalyst.analysis.ResolvedProcedure")(
+        procedures, identifier, StatementProcedure(jvm, statement, run)
+    )
+    return jvm.type(f"{_LOGICAL}.Call")(procedure, jvm.nil, True)
+
+
+def not_executed(jvm: Jvm, plan: Any) -> Any:
+    """Return the plan of a statement that is shown, and not carried out."""
+    return jvm.type(f"{_LOGICAL}.Call")(plan.procedure(), plan.args(), False)

@@ -1,0 +1,187 @@
+"""A parser around Spark's own: statements that change Delta tables become calls of Python, everything else stays.
+
+Spark parses every text of SQL with the parser of the session: `spark.sql`, callers in the JVM, EXECUTE IMMEDIATE,
+scripts, and the texts of views.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from threading import RLock
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.parser import parse
+from pyspark_delta.parser.statements import DeltaStatement
+from pyspark_delta.spark.conf.sessions import session_key
+from pyspark_delta.spark.frames.catalyst.error_relay import RelayedError, install
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.sql.classic.arguments import arguments_of
+from pyspark_delta.spark.sql.classic.call import Procedures
+from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
+from pyspark_delta.spark.sql.classic.translation import Translator
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_lock = RLock()
+_installed: dict[str, list[tuple[Any, Any, Any]]] = {}  # by session: field, owner, and the value before
+
+_EXPLAIN = re.compile(r"\s*EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?(?=\s)", re.IGNORECASE)
+_NOT_SPACE = re.compile(r"\S")
+# Statements that begin with one of these words change nothing.
+_QUERIES = frozenset(("SELECT", "VALUES", "SET", "USE"))
+
+
+class _JavaError(RelayedError, Py4JJavaError):  # type: ignore[misc]
+    """An error of Spark's parser, on its way back to the JVM as itself."""
+
+
+def _parsing(call: Callable[P, T]) -> Callable[P, T]:
+    """Return the method with errors of Spark's parser that reach the JVM unchanged; other errors cross as ever.
+
+    The methods of a parser declare their exceptions, so that a script, or a caller in the JVM, can handle them.
+    """
+    crossed = crossing(call)
+
+    @wraps(call)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return crossed(*args, **kwargs)
+        except RelayedError as error:
+            cause = error.__context__
+            origin = getattr(cause, "_origin", None) if isinstance(cause, PySparkException) else None
+            origin = cause.java_exception if isinstance(cause, Py4JJavaError) else origin
+            if origin is None or "org.apache.spark.sql.catalyst.parser." not in str(origin.getClass().getName()):
+                raise
+            raise _JavaError("", origin) from None
+
+    return checked
+
+
+class DeltaParser(JavaProxy):
+    """Spark's parser with the statements of Delta."""
+
+    class Java:
+        implements: ClassVar[tuple[str, ...]] = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
+
+    def __init__(self, spark: SparkSession, jvm: Jvm, before: Any) -> None:
+        super().__init__(jvm)
+        self._spark, self._before = spark, before
+        self._translator = Translator(spark, Procedures(jvm))
+
+    @_parsing
+    def parsePlan(self, text: str) -> Any:
+        own = self._own(text, None)
+        return self._translated(text, self._before.parsePlan(text)) if own is None else own
+
+    @_parsing
+    def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:
+        own = self._own(text, parameters)
+        return self._translated(text, self._before.parsePlanWithParameters(text, parameters)) if own is None else own
+
+    def _own(self, text: str, parameters: Any) -> Any:
+        """Return the call for a statement of Delta's own grammar, or the plan that explains it; None for other texts.
+
+        Spark would take some of these statements for others: DESCRIBE HISTORY t is also a table `HISTORY`.
+        """
+        explain = _EXPLAIN.match(text)
+        blank = "" if explain is None else _NOT_SPACE.sub(" ", explain[0])  # positions in errors stay
+        statement = self._statement(blank + text[len(blank) :], parameters)
+        found = None if statement is None else self._translator.own(statement)
+        if found is None or explain is None:
+            return found
+        return self._translator.explained(self._before.parsePlan(f"{explain[0]} SELECT 1"), found)
+
+    def _statement(self, text: str, parameters: Any) -> DeltaStatement | None:
+        try:
+            return parse(text)
+        except InvalidOperationError as error:
+            if parameters is None or error.error_class != "UNBOUND_SQL_PARAMETER":
+                raise
+            return parse(text, arguments_of(self._spark, parameters))
+
+    def _translated(self, text: str, plan: Any) -> Any:
+        if text[:7].strip().upper() in _QUERIES:
+            return plan
+        return self._translator.translated(plan)
+
+    # -------------------------------------------------------------------------------- what Spark's parser does alone
+    @_parsing
+    def parseQuery(self, text: str) -> Any:
+        return self._before.parseQuery(text)
+
+    @_parsing
+    def parseExpression(self, text: str) -> Any:
+        return self._before.parseExpression(text)
+
+    @_parsing
+    def parseTableIdentifier(self, text: str) -> Any:
+        return self._before.parseTableIdentifier(text)
+
+    @_parsing
+    def parseFunctionIdentifier(self, text: str) -> Any:
+        return self._before.parseFunctionIdentifier(text)
+
+    @_parsing
+    def parseMultipartIdentifier(self, text: str) -> Any:
+        return self._before.parseMultipartIdentifier(text)
+
+    @_parsing
+    def parseTemporalTableIdentifier(self, text: str) -> Any:
+        return self._before.parseTemporalTableIdentifier(text)
+
+    @_parsing
+    def parseRoutineParam(self, text: str) -> Any:
+        return self._before.parseRoutineParam(text)
+
+    @_parsing
+    def parseTableSchema(self, text: str) -> Any:
+        return self._before.parseTableSchema(text)
+
+    @_parsing
+    def parseDataType(self, text: str) -> Any:
+        return self._before.parseDataType(text)
+
+    @_parsing
+    def splitStatements(self, text: str) -> Any:
+        return self._before.splitStatements(text)
+
+
+def install_parser(spark: SparkSession) -> None:
+    """Put the parser into a classic session, in place of Spark's. Doing so again changes nothing.
+
+    Raises AttributeError if this Spark has other internals.
+    """
+    with _lock:
+        if session_key(spark) in _installed:
+            return
+        jvm, java = jvm_of(spark), spark._jsparkSession
+        state = java.sessionState()
+        owners = [(state, "sqlParser"), (state.catalog(), "parser")]
+        fields = [(jvm.field(owner, name), owner) for owner, name in owners]
+        before = [(field, owner, field.get(owner)) for field, owner in fields]
+        install()
+        # In a callback, PySpark would close the callback's connection.
+        ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
+        jvm.gateway.python_parameters.propagate_java_exceptions = True  # those of the parser, see `_parsing`
+        parser = DeltaParser(spark, jvm, state.sqlParser())
+        for field, owner in fields:
+            field.set(owner, parser)
+        _installed[session_key(spark)] = before
+
+
+def remove_parser(spark: SparkSession) -> None:
+    """Put Spark's own parser back into a session."""
+    with _lock:
+        for field, owner, before in _installed.pop(session_key(spark), ()):
+            field.set(owner, before)

@@ -1,0 +1,159 @@
+"""Which parsed statements are ours: those whose target is a Delta table become calls of Python.
+
+The target is resolved by its name, with the current catalog and schema. In a script, a statement before it may change
+both, or create the table, so there the decision is made when the statement runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark_delta.parser.statements import DeltaStatement
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.nodes import elements
+from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
+from pyspark_delta.spark.sql.classic import inserts, row_changes
+from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
+from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
+from pyspark_delta.spark.sql.classic.row_changes import Target
+from pyspark_delta.spark.sql.classic.views import table_of_view
+from pyspark_delta.spark.sql.execute import execute, is_of_spark
+from pyspark_delta.spark.sql.targets import find_table, is_delta_name, is_path_name, is_temporary_view
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_Run: TypeAlias = "Callable[[Query, Any, Target], DataFrame | None]"
+
+# By Spark's node: the field with the target, and what carries the statement out.
+_STATEMENTS: dict[str, tuple[str, _Run]] = {
+    "DeleteFromTable": ("table", row_changes.delete),
+    "UpdateTable": ("table", row_changes.update),
+    "MergeIntoTable": ("targetTable", row_changes.merge),
+    "TruncateTable": ("table", row_changes.truncate),
+    "InsertIntoStatement": ("table", inserts.insert),
+    "OverwriteByExpression": ("table", inserts.replace_where),
+}
+_EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
+_WITH_BODY = ("WhileStatement", "RepeatStatement", "LoopStatement", "ForStatement")
+_WITH_BRANCHES = ("IfElseStatement", "SearchedCaseStatement", "SimpleCaseStatement")
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Translates the plans that Spark's parser returns for one session."""
+
+    spark: SparkSession
+    procedures: Procedures
+
+    @property
+    def _jvm(self) -> Jvm:
+        return jvm_of(self.spark)
+
+    def translated(self, plan: Any) -> Any:
+        """Return the plan of a text, with calls of Python for statements that change Delta tables."""
+        kind = str(plan.nodeName())
+        if kind == "CompoundBody":
+            self._translate_script(plan)
+            return plan
+        if kind == "ExplainCommand":
+            return self._explained(plan)
+        found = self._call(kind, plan)
+        return plan if found is None else found
+
+    def own(self, statement: DeltaStatement) -> Any:
+        """Return the call for a statement of Delta's own grammar; None for one of Spark's (`is_of_spark`)."""
+        if is_of_spark(self.spark, statement):
+            return None
+        return call(self._jvm, self.procedures, type(statement).__name__, partial(execute, self.spark, statement))
+
+    def explained(self, plan: Any, statement: Any) -> Any:
+        """Return the EXPLAIN of a call, in the mode of another EXPLAIN. The statement is not carried out."""
+        return self._jvm.type(_EXPLAIN)(not_executed(self._jvm, statement), plan.mode())
+
+    def _call(self, kind: str, plan: Any, *, decides_later: bool = False) -> Any:
+        """Return the call for a statement; None if it is not ours.
+
+        With `decides_later`, that is found out when the statement runs.
+        """
+        query, statement = Query(self.spark), plan
+        if str(plan.nodeName()) == "UnresolvedWith":
+            query, statement = Query(self.spark, plan), plan.child()
+            kind = str(statement.nodeName())
+        if kind == "Union":
+            return self._several_inserts(query, statement)
+        known = _STATEMENTS.get(kind)
+        if known is None:
+            return None
+        field, run = known
+        named = named_table(self.spark, getattr(statement, field)())
+        if named is None:
+            return None
+        if decides_later and not is_path_name(named.parts):
+            return call(self._jvm, self.procedures, kind, partial(self._run_either, plan, query, statement, named, run))
+        if not self._is_ours(named):
+            return None
+        return call(self._jvm, self.procedures, kind, partial(self._run, query, statement, named, run))
+
+    def _several_inserts(self, query: Query, union: Any) -> Any:
+        """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
+        inserts = elements(union.children())
+        if any(str(insert.nodeName()) != "InsertIntoStatement" for insert in inserts):
+            return None
+        found = [self._call("InsertIntoStatement", query.hung(insert)) for insert in inserts]
+        if all(one is None for one in found):
+            return None
+        children = [insert if one is None else one for one, insert in zip(found, inserts, strict=True)]
+        return query.hung(union.withNewChildren(self._jvm.seq(children)))
+
+    def _is_ours(self, named: NamedTable) -> bool:
+        if is_temporary_view(self.spark, named.parts):
+            return table_of_view(self.spark, named.parts) is not None
+        return is_delta_name(self.spark, named.parts)
+
+    def _run(self, query: Query, statement: Any, named: NamedTable, run: _Run) -> DataFrame | None:
+        alias = named.alias
+        if is_temporary_view(self.spark, named.parts):
+            table, alias = table_of_view(self.spark, named.parts), alias or named.parts[-1]
+        else:
+            table = find_table(self.spark, named.parts)
+        assert table is not None
+        return run(query, statement, Target(table, alias))
+
+    def _run_either(self, plan: Any, query: Query, statement: Any, named: NamedTable, run: _Run) -> DataFrame | None:
+        if self._is_ours(named):
+            return self._run(query, statement, named, run)
+        return frame_of_plan(self.spark, plan)
+
+    # ------------------------------------------------------------------------------------------ EXPLAIN and scripts
+    def _explained(self, plan: Any) -> Any:
+        explained = plan.logicalPlan()
+        found = self._call(str(explained.nodeName()), explained)
+        return plan if found is None else self.explained(plan, found)
+
+    def _translate_script(self, node: Any) -> None:
+        """Translate the statements of a script in place: Spark has just parsed it, and nobody else has it."""
+        kind = str(node.nodeName())
+        if kind == "SingleStatement":
+            plan = node.parsedPlan()
+            found = self._call(str(plan.nodeName()), plan, decides_later=True)
+            if found is not None:
+                self._jvm.field(node, "parsedPlan").set(node, found)
+            return
+        for part in _parts(kind, node):
+            self._translate_script(part)
+
+
+def _parts(kind: str, node: Any) -> list[Any]:
+    """Return the nodes of a script below one of them, except for conditions."""
+    if kind == "CompoundBody":
+        return [*elements(node.collection()), *(handler.body() for handler in elements(node.handlers()))]
+    if kind in _WITH_BODY:
+        return [node.body()]
+    if kind in _WITH_BRANCHES:
+        otherwise = option(node.elseBody())
+        return [*elements(node.conditionalBodies()), *([] if otherwise is None else [otherwise])]
+    return []

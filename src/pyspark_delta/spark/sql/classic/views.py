@@ -1,0 +1,98 @@
+"""Temporary views as the targets of statements: a view that shows all rows and columns of one Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
+from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
+from pyspark_delta.spark.frames.read_marks import frame_plan, marks_in
+from pyspark_delta.spark.frames.reading import read_snapshot
+from pyspark_delta.spark.sql.targets import SqlTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
+_NAMES = ("SubqueryAlias", "View")
+
+
+def table_of_view(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
+    """Return the Delta table behind a temporary view; None if the view reads no Delta table.
+
+    Raises InvalidOperationError for a view that shows other rows or columns than its table: a filter, a projection, a
+    join, or an older version.
+    """
+    relation = jvm_of(spark).type(f"{_ANALYSIS}.UnresolvedRelation")(
+        jvm_of(spark).seq(parts), _no_options(spark), False
+    )
+    frame = frame_of_plan(spark, relation)
+    plan = frame_plan(frame)
+    if not _reads_delta(plan):
+        return None
+    locations = {mark.location for mark in marks_in(frame)}
+    if len(locations) == 1:
+        snapshot = Snapshot.load(location := locations.pop())
+        whole = frame_plan(read_snapshot(spark, snapshot))
+        if _is_same(_shown(plan), _shown(whole)) and tuple(frame.columns) == snapshot.schema.names:
+            return SqlTable(tuple(parts), location)
+    name = ".".join(parts)
+    raise InvalidOperationError(
+        f"The view '{name}' is not simply all rows and columns of the newest version of one Delta table, so rows cannot"
+        " be changed through it. Nothing was changed. Name the table itself, as in delta.`/path/to/table`.",
+        error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
+        sqlstate="0A000",
+        view=name,
+    )
+
+
+def _no_options(spark: SparkSession) -> Any:
+    return jvm_of(spark).type("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty()
+
+
+def _reads_delta(plan: Any) -> bool:
+    """Return True if a plan reads files of a Delta table through a file index in Python."""
+    for leaf in elements(plan.collectLeaves()):
+        if kind_of(leaf) == "LogicalRelation" and kind_of(leaf.relation()) == "HadoopFsRelation":
+            index = leaf.relation().location()
+            if "Proxy" in kind_of(index) and str(index.toString()).startswith("Delta["):
+                return True
+    return False
+
+
+def _shown(plan: Any) -> Any:
+    """Return a plan without names, and without projections that keep all columns under their names."""
+    while True:
+        if kind_of(plan) in _NAMES or (kind_of(plan) == "Project" and _keeps_all(plan)):
+            plan = plan.child()
+        else:
+            return plan
+
+
+def _keeps_all(project: Any) -> bool:
+    before = [str(column.name()) for column in elements(project.child().output())]
+    columns = elements(project.projectList())
+    return [_kept(column) for column in columns] == before and [str(column.name()) for column in columns] == before
+
+
+def _kept(column: Any) -> str | None:
+    """Return the name of the column that a projection keeps; None for an expression."""
+    while kind_of(column) in ("Alias", "Cast", "UpCast"):
+        if kind_of(column) != "Alias" and str(column.dataType().json()) != str(column.child().dataType().json()):
+            return None
+        column = column.child()
+    return str(column.name()) if kind_of(column) == "AttributeReference" else None
+
+
+def _is_same(plan: Any, other: Any) -> bool:
+    return list(_kinds(plan)) == list(_kinds(other))
+
+
+def _kinds(plan: Any) -> Iterator[str]:
+    yield kind_of(plan)
+    for child in elements(plan.children()):
+        yield from _kinds(child)

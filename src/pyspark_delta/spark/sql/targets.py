@@ -1,0 +1,129 @@
+"""From the parts of a name in SQL to a Delta table: a path, a table of a connected catalog, or one of the session's.
+
+Spark has parsed the name, so its parts are exact, and nothing here parses text again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
+from pyspark_delta.spark.session.identifiers import identify, is_in_catalog
+from pyspark_delta.storage import normalize_location
+
+_SESSION_CATALOG = "spark_catalog"
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A Delta table as a statement names it.
+
+    `name` are the parts of its whole name, which qualify its columns. `location` may not exist yet.
+    """
+
+    name: tuple[str, ...]
+    location: str
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
+    catalog_table: CatalogTable | None = None
+
+    @property
+    def text(self) -> str:
+        """The name as SQL shows it."""
+        return ".".join(part if part.isidentifier() else quoted(part) for part in self.name)
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest version. Raises as `Snapshot.load`."""
+        return Snapshot.load(self.location, storage_options=self.storage_options, catalog_table=self.catalog_table)
+
+    def delta_table(self, spark: SparkSession) -> DeltaTable:
+        """Return the table with the methods that statements call. Raises as `Snapshot.load`."""
+        self.snapshot()
+        return DeltaTable(spark, self.location, self.storage_options, self.catalog_table)
+
+
+def is_path_name(parts: Sequence[str]) -> bool:
+    """Return True for the parts of a name such as ``delta.`/path` ``.
+
+    The path is absolute, because `delta` may also be a schema of the session catalog.
+    """
+    return len(parts) == 2 and parts[0].lower() in FORMATS and _ABSOLUTE.match(parts[1]) is not None
+
+
+def is_delta_name(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return True if a name is that of a Delta table. A path, or a table of a connected catalog, need not exist."""
+    return is_path_name(parts) or _in_connected(spark, parts) is not None or _session_location(spark, parts) is not None
+
+
+def find_table(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
+    """Return the Delta table of a name; None if the name is that of another table, of a view, or of nothing.
+
+    Raises CatalogNameNotFoundError for a table that a connected catalog does not have, and CatalogError.
+    """
+    if is_path_name(parts):
+        return SqlTable(tuple(parts), normalize_location(parts[1]))
+    name = _in_connected(spark, parts)
+    if name is not None:
+        found = identify(spark, ".".join(map(quoted, name)))
+        assert found is not None
+        return SqlTable(name, normalize_location(found.path), found.storage_options, found.catalog_table)
+    location = _session_location(spark, parts)
+    if location is None:
+        return None
+    return SqlTable(_whole_name(spark, parts), normalize_location(location))
+
+
+def is_temporary_view(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return True if a name is that of a temporary view, which comes before tables."""
+    if len(parts) > 2:
+        return False
+    java: Any = spark
+    return bool(java._jsparkSession.sessionState().catalog().isTempView(jvm_of(spark).seq(parts)))
+
+
+def _in_connected(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the three parts of a name in a connected catalog; None for any other name."""
+    name = tuple(parts) if len(parts) == 3 else _whole_name(spark, parts)
+    if len(name) != 3 or name[0].lower() == _SESSION_CATALOG:
+        return None
+    return name if is_in_catalog(spark, ".".join(map(quoted, name))) else None
+
+
+def _whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
+    """Return a name with the current catalog and schema where it lacks them."""
+    if len(parts) > 2:
+        return tuple(parts)
+    java: Any = spark
+    manager = java._jsparkSession.sessionState().catalogManager()
+    catalog = str(manager.currentCatalog().name())
+    if len(parts) == 2:
+        return (catalog, *parts)
+    return (catalog, *map(str, manager.currentNamespace()), *parts)
+
+
+def _session_location(spark: SparkSession, parts: Sequence[str]) -> str | None:
+    """Return the location of a Delta table in Spark's session catalog; None for anything else."""
+    name = _whole_name(spark, parts)
+    if len(name) != 3 or name[0].lower() != _SESSION_CATALOG:
+        return None
+    java: Any = spark
+    jvm, catalog = jvm_of(spark), java._jsparkSession.sessionState().catalog()
+    schema = jvm.type("scala.Some")(name[1])
+    identifier = jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name[2], schema, jvm.none)
+    if not catalog.tableExists(identifier):
+        return None
+    metadata = catalog.getTableMetadata(identifier)
+    provider, location = metadata.provider(), metadata.storage().locationUri()
+    if provider.isEmpty() or str(provider.get()).lower() not in FORMATS or location.isEmpty():
+        return None
+    return str(jvm.type("org.apache.hadoop.fs.Path")(location.get()).toString())

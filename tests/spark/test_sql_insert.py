@@ -1,0 +1,166 @@
+"""INSERT as SQL, in all its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import LongType
+from tests.managed import Warehouse
+
+from pyspark_delta import DeltaTable, IdentityGenerator
+from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.errors import ConstraintViolationError, DeltaError, InvalidOperationError, SchemaMismatchError
+from pyspark_delta.spark.sql.classic.parser import install_parser, remove_parser
+
+
+@pytest.fixture(scope="module")
+def sql(delta_spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, with statements in SQL."""
+    install_parser(delta_spark)
+    yield delta_spark
+    remove_parser(delta_spark)
+
+
+@pytest.fixture
+def path(sql: SparkSession, tmp_path: Path) -> str:
+    """A table with the columns id, s and k, partitioned by k, whose rows are (1, a, 10) and (2, b, 20)."""
+    location = str(tmp_path / "t")
+    frame = sql.createDataFrame([(1, "a", 10), (2, "b", 20)], "id int, s string, k int")
+    frame.write.format("delta").partitionBy("k").save(location)
+    return location
+
+
+def insert(spark: SparkSession, statement: str, path: str) -> None:
+    """Run a statement that has {t} for the table; it has no rows."""
+    assert spark.sql(statement.format(t=f"delta.`{path}`")).collect() == []
+
+
+def rows(spark: SparkSession, path: str) -> list[tuple[Any, ...]]:
+    """The rows of a table, in order."""
+    return sorted(map(tuple, DeltaTable.forPath(spark, path).toDF().collect()), key=str)
+
+
+FIRST = [(1, "a", 10), (2, "b", 20)]
+APPENDS = {
+    "INSERT INTO {t} VALUES (3, 'c', 30), (4, DEFAULT, 30)": [(3, "c", 30), (4, None, 30)],
+    "INSERT INTO TABLE {t} SELECT 5, 'e', 30": [(5, "e", 30)],
+    "INSERT INTO {t} (k, id) VALUES (30, 6)": [(6, None, 30)],
+    "INSERT INTO {t} BY NAME SELECT 30 AS k, 7 AS id": [(7, None, 30)],
+    "INSERT INTO {t} PARTITION (k = 30) SELECT 8, 'h'": [(8, "h", 30)],
+    "INSERT INTO {t} PARTITION (k = 30) (s) SELECT 'i'": [(None, "i", 30)],
+    "INSERT INTO {t} PARTITION (k) SELECT 9, DEFAULT, 30": [(9, None, 30)],
+    "WITH q AS (SELECT 60 AS i, 'q' AS s) INSERT INTO {t} SELECT *, 30 FROM q": [(60, "q", 30)],
+    "FROM (SELECT 70 AS i) INSERT INTO {t} (id) SELECT i INSERT INTO {t} (id) SELECT i + 1": [
+        (70, None, None),
+        (71, None, None),
+    ],
+}
+
+
+def test_appends(sql: SparkSession, path: str) -> None:
+    expected: list[tuple[Any, ...]] = list(FIRST)
+    for statement, added in APPENDS.items():
+        insert(sql, statement, path)
+        expected += added
+        assert rows(sql, path) == sorted(expected, key=str), statement
+
+
+OVERWRITES = {
+    "INSERT OVERWRITE {t} PARTITION (k = 20) SELECT 3, 'c'": [(1, "a", 10), (3, "c", 20)],
+    "INSERT OVERWRITE {t} PARTITION (k = null) SELECT 4, 'd'": [(1, "a", 10), (3, "c", 20), (4, "d", None)],
+    "INSERT INTO {t} REPLACE WHERE k = 20 SELECT 5, 'e', 20": [(1, "a", 10), (4, "d", None), (5, "e", 20)],
+    "INSERT INTO {t} REPLACE USING (k) SELECT 6, 'f', 20": [(1, "a", 10), (4, "d", None), (6, "f", 20)],
+    "INSERT INTO {t} AS o REPLACE ON o.id = n.id (SELECT 6 AS id, 'g' AS s, 20 AS k) AS n": [
+        (1, "a", 10),
+        (4, "d", None),
+        (6, "g", 20),
+    ],
+    "INSERT OVERWRITE {t} (k, id) VALUES (1, 2)": [(2, None, 1)],
+    "INSERT OVERWRITE {t} SELECT id + 1, 'self', k FROM of_test": [(3, "self", 1)],
+}
+
+
+def test_overwrites(sql: SparkSession, path: str) -> None:
+    for statement, expected in OVERWRITES.items():
+        sql.read.format("delta").load(path).createOrReplaceTempView("of_test")
+        insert(sql, statement, path)
+        assert rows(sql, path) == expected, statement
+
+
+def test_the_session_may_overwrite_only_partitions_with_new_rows(sql: SparkSession, path: str) -> None:
+    sql.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        insert(sql, "INSERT OVERWRITE {t} VALUES (3, 'c', 20)", path)
+        assert rows(sql, path) == [(1, "a", 10), (3, "c", 20)]
+        insert(sql, "INSERT OVERWRITE {t} PARTITION (k = 20) SELECT 4, 'd' WHERE false", path)
+        assert rows(sql, path) == [(1, "a", 10)]
+    finally:
+        sql.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+def test_schema_evolution_and_options(sql: SparkSession, path: str) -> None:
+    insert(sql, "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 3 AS id, true AS more", path)
+    assert (3, None, None, True) in rows(sql, path)
+    insert(sql, "INSERT INTO {t} WITH ('userMetadata' = 'why') VALUES (4, 'd', 1, false)", path)
+    assert DeltaTable.forPath(sql, path).history(1).collect()[0].userMetadata == "why"
+
+
+def test_members_of_structs_by_position(sql: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "nested")
+    frame = sql.sql("SELECT 1 AS id, named_struct('a', 1, 'b', 'x') AS st, array(named_struct('c', 1)) AS items")
+    frame.write.format("delta").save(location)
+    insert(sql, "INSERT INTO {t} VALUES (2, struct(2, 'y'), array(struct(7)))", location)
+    assert rows(sql, location)[1] == (2, Row(a=2, b="y"), [Row(c=7)])
+
+
+def test_defaults_and_identity_columns(sql: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "computed")
+    builder = DeltaTable.create(sql).location(location).property("delta.feature.allowColumnDefaults", "supported")
+    builder.addColumn("n", LongType(), generatedByDefaultAs=IdentityGenerator()).addColumn("d", "int").execute()
+    DeltaTable.forPath(sql, location).alter().setDefault("d", "40 + 2")
+    insert(sql, "INSERT INTO {t} (d) VALUES (1), (DEFAULT)", location)
+    insert(sql, "INSERT INTO {t} SELECT 100, DEFAULT", location)
+    assert sorted(row[1] for row in rows(sql, location)) == [1, 42, 42]
+    assert (100, 42) in rows(sql, location)
+
+
+def test_views_and_names(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    frame = sql.read.format("delta").load(path)
+    frame.createOrReplaceTempView("of_test")
+    assert sql.sql("INSERT INTO of_test VALUES (3, 'c', 10)").collect() == []
+    frame.where("id = 1").createOrReplaceTempView("part_of_test")
+    with pytest.raises(InvalidOperationError, match="Name the table itself"):
+        sql.sql("INSERT OVERWRITE part_of_test VALUES (4, 'd', 10)")
+    assert rows(sql, path) == [*FIRST, (3, "c", 10)]
+    warehouse = Warehouse(tmp_path)
+    try:
+        frame.write.saveAsTable(warehouse.full("t"))
+        sql.sql(f"INSERT INTO {warehouse.full('t')} VALUES (9, 'i', 90)")
+        assert sql.read.table(warehouse.full("t")).count() == 3
+    finally:
+        disconnect_catalog(warehouse.name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "words"),
+    [
+        ("INSERT INTO {t} VALUES (1, 'x')", SchemaMismatchError, "2 columns .* 3 columns"),
+        ("INSERT INTO {t} (id, ID) VALUES (1, 2)", SchemaMismatchError, "twice"),
+        ("INSERT INTO {t} (id, nope) VALUES (1, 2)", SchemaMismatchError, "no column 'nope'"),
+        ("INSERT INTO {t} BY NAME SELECT 1 AS id, 2 AS nope", DeltaError, "nope"),
+        ("INSERT INTO {t} PARTITION (id = 1) SELECT 'x', 2", InvalidOperationError, "not a partition column"),
+        ("INSERT OVERWRITE {t} PARTITION (k = 1) IF NOT EXISTS SELECT 1, 'x'", InvalidOperationError, "MERGE"),
+        ("INSERT INTO {t} REPLACE WHERE k = 20 SELECT 5, 'e', 30", ConstraintViolationError, "k"),
+        ("INSERT INTO {t} VALUES ('text', 'x', 1)", Exception, "text"),
+    ],
+)
+def test_what_does_not_fit_changes_nothing(
+    sql: SparkSession, path: str, statement: str, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        insert(sql, statement, path)
+    assert rows(sql, path) == FIRST

@@ -1,0 +1,293 @@
+"""DELETE, UPDATE, MERGE and TRUNCATE as SQL: the text and the method change the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Row, SparkSession
+from tests.managed import Warehouse
+
+from pyspark_delta import DeltaTable
+from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.errors import (
+    CatalogNameNotFoundError,
+    ConcurrentAppendError,
+    InvalidOperationError,
+    TableNotFoundError,
+)
+from pyspark_delta.spark.sql.classic.parser import install_parser, remove_parser
+
+NUMBERS = "SELECT id, id % 3 AS k, named_struct('a', id, 'b', 'x') AS st FROM range(10)"
+
+
+@pytest.fixture(scope="module")
+def sql(delta_spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, with statements in SQL."""
+    install_parser(delta_spark)
+    delta_spark.range(5).toDF("x").createOrReplaceTempView("five")
+    yield delta_spark
+    delta_spark.catalog.dropTempView("five")
+    remove_parser(delta_spark)
+
+
+@pytest.fixture
+def path(sql: SparkSession, tmp_path: Path) -> str:
+    """A table with the rows of NUMBERS, in a directory with characters that SQL has to quote."""
+    location = str(tmp_path / "a 't.ä")
+    sql.sql(NUMBERS).write.format("delta").save(location)
+    return location
+
+
+def rows(spark: SparkSession, path: str) -> list[Row]:
+    """The rows of a table, by their id."""
+    return sorted(DeltaTable.forPath(spark, path).toDF().collect(), key=lambda row: (row[0] is not None, row[0]))
+
+
+def ids(spark: SparkSession, path: str) -> list[Any]:
+    """The ids of a table."""
+    return [row[0] for row in rows(spark, path)]
+
+
+# -------------------------------------------------------------------------------------------------------------- DELETE
+CONDITIONS = {
+    "id = 0": {0},
+    "{t}.id = 1 OR id > 9": {1},
+    "st.a = 2 AND {t}.st.b = 'x'": {2},
+    "id IN (SELECT x FROM five WHERE x < 4)": {3},
+    "NOT EXISTS (SELECT 1 FROM five WHERE five.x + 5 >= {t}.id)": set(),
+    "id > 3 AND id = (SELECT max(x) FROM five)": {4},
+    "EXISTS (SELECT 1 FROM five WHERE five.x + 5 = {t}.id AND five.x = 0)": {5},
+    "id NOT IN (SELECT x + 5 FROM five WHERE x <> 1)": {6},
+}
+
+
+def test_delete_by_the_whole_name(sql: SparkSession, path: str) -> None:
+    """Without an alias, the whole name qualifies columns, also those that a subquery refers to."""
+    name, left = f"delta.`{path}`", set(range(10))
+    for condition, deleted in CONDITIONS.items():
+        result = sql.sql(f"DELETE FROM {name} WHERE {condition.format(t=name)}").collect()
+        assert result == [Row(num_affected_rows=len(deleted))], condition
+        left -= deleted
+        assert ids(sql, path) == sorted(left), condition
+
+
+def test_delete_with_alias_parameters_and_common_tables(sql: SparkSession, path: str) -> None:
+    name = f"delta.`{path}`"
+    sql.sql(f"DELETE FROM {name} AS t WHERE EXISTS (SELECT 1 FROM five f WHERE f.x = t.id AND f.x = 0)")
+    sql.sql(f"DELETE FROM {name} WHERE id = :i", args={"i": 1})
+    sql.sql(f"DELETE FROM {name} WHERE id = ?", args=[2])
+    sql.sql("DELETE FROM IDENTIFIER(:t) WHERE id = 3", args={"t": name})
+    sql.sql(f"WITH some AS (SELECT 4 AS y UNION SELECT 5) DELETE FROM {name} WHERE id IN (SELECT y FROM some)")
+    assert ids(sql, path) == [6, 7, 8, 9]
+
+
+def test_a_result_is_computed_once(sql: SparkSession, path: str) -> None:
+    frame = sql.sql(f"DELETE FROM delta.`{path}` WHERE id < 2")
+    assert [frame.collect(), frame.collect()] == [[Row(num_affected_rows=2)]] * 2
+    assert frame.count() == 1
+    assert DeltaTable.forPath(sql, path).history().count() == 2
+
+
+def test_explain_changes_nothing(sql: SparkSession, path: str) -> None:
+    for mode in ("", "EXTENDED", "FORMATTED"):
+        (plan,) = sql.sql(f"EXPLAIN {mode} DELETE FROM delta.`{path}`").first() or ("",)
+        assert "DeleteFromTable" in plan
+    assert len(ids(sql, path)) == 10
+
+
+def test_statements_of_scripts_and_of_the_jvm(sql: SparkSession, path: str) -> None:
+    name = f"delta.`{path}`"
+    script = f"""
+        BEGIN
+          DECLARE i INT DEFAULT 0;
+          WHILE i < 2 DO
+            IF i < 5 THEN DELETE FROM {name} WHERE id = 8 + i; END IF;
+            SET i = i + 1;
+          END WHILE;
+          SELECT i;
+        END"""
+    assert sql.sql(script).collect() == [Row(i=2)]
+    escaped = name.replace("'", "\\'")
+    assert sql.sql(f"EXECUTE IMMEDIATE 'DELETE FROM {escaped} WHERE id = ?' USING 7").collect()
+    java: Any = sql
+    assert java._jsparkSession.sql(f"DELETE FROM {name} WHERE id = 6").count() == 1
+    assert ids(sql, path) == [0, 1, 2, 3, 4, 5]
+
+
+def test_subqueries_over_an_older_version_of_the_table_are_refused(sql: SparkSession, path: str) -> None:
+    """A commit depends on what the subqueries in its conditions and values read."""
+    sql.read.format("delta").load(path).createOrReplaceTempView("old")
+    sql.sql(f"DELETE FROM delta.`{path}` WHERE id = (SELECT max(id) FROM old)")
+    for statement in (
+        f"DELETE FROM delta.`{path}` WHERE k = 0 AND id < (SELECT max(id) FROM old)",
+        f"UPDATE delta.`{path}` SET k = 5 WHERE id IN (SELECT id FROM old)",
+        f"UPDATE delta.`{path}` SET k = (SELECT max(id) FROM old) WHERE k = 0",
+    ):
+        with pytest.raises(ConcurrentAppendError):
+            sql.sql(statement)
+    assert ids(sql, path) == list(range(9))
+    assert rows(sql, path)[0].k == 0
+
+
+# -------------------------------------------------------------------------------------------------------------- UPDATE
+def test_update(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    name, other = f"delta.`{path}`", str(tmp_path / "other")
+    sql.sql(NUMBERS).write.format("delta").save(other)
+    result = sql.sql(f"UPDATE {name} SET st.a = -1, {name}.k = {name}.k + 1 WHERE {name}.id IN (SELECT x FROM five)")
+    DeltaTable.forPath(sql, other).update("id < 5", {"st.a": "-1", "k": "k + 1"})
+    assert result.collect() == [Row(num_affected_rows=5)]
+    assert rows(sql, path) == rows(sql, other)
+    sql.sql(f"UPDATE {name} AS t SET t.k = (SELECT max(x) FROM five), st.b = DEFAULT WHERE t.id = 9")
+    assert rows(sql, path)[-1] == Row(id=9, k=4, st=Row(a=9, b=None))
+    with pytest.raises(InvalidOperationError, match="two values"):
+        sql.sql(f"UPDATE {name} SET k = 1, k = 2")
+
+
+# --------------------------------------------------------------------------------------------------------------- MERGE
+MERGE = """
+    MERGE INTO {t} USING (SELECT x AS id, x * 10 AS v FROM five UNION SELECT 50, 500) AS s ON {q}.id = s.id
+    WHEN MATCHED AND s.id = 1 THEN DELETE
+    WHEN MATCHED THEN UPDATE SET k = s.v, st.b = 'merged'
+    WHEN NOT MATCHED AND s.v > 0 THEN INSERT (id, k) VALUES (s.id, s.v + 1)
+    WHEN NOT MATCHED BY SOURCE AND {q}.id = 9 THEN DELETE
+    WHEN NOT MATCHED BY SOURCE AND {q}.id > 7 THEN UPDATE SET k = {q}.k - 10"""
+
+
+@pytest.mark.parametrize("alias", ["", "t"])
+def test_merge(sql: SparkSession, path: str, tmp_path: Path, alias: str) -> None:
+    name, other = f"delta.`{path}`", str(tmp_path / "other")
+    result = sql.sql(MERGE.format(t=f"{name} {alias}", q=alias or name)).collect()
+    sql.sql(NUMBERS).write.format("delta").save(other)
+    source = sql.sql("SELECT x AS id, x * 10 AS v FROM five UNION SELECT 50, 500").alias("s")
+    by_method = (
+        DeltaTable.forPath(sql, other)
+        .alias("t")
+        .merge(source, "t.id = s.id")
+        .whenMatchedDelete("s.id = 1")
+        .whenMatchedUpdate(set={"k": "s.v", "st.b": "'merged'"})
+        .whenNotMatchedInsert("s.v > 0", {"id": "s.id", "k": "s.v + 1"})
+        .whenNotMatchedBySourceDelete("t.id = 9")
+        .whenNotMatchedBySourceUpdate("t.id > 7", {"k": "t.k - 10"})
+        .execute()
+    )
+    assert result == by_method.collect()
+    assert rows(sql, path) == rows(sql, other)
+
+
+def test_merge_of_a_common_table_that_evolves_the_schema(sql: SparkSession, path: str) -> None:
+    common = "WITH q AS (SELECT 77L AS id, 1L AS k, named_struct('a', 1L, 'b', 'y') AS st, true AS more)"
+    merge = f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{path}` t USING q ON t.id = q.id WHEN NOT MATCHED THEN INSERT *"
+    assert sql.sql(f"{common} {merge}").collect()[0].num_inserted_rows == 1
+    assert rows(sql, path)[-1] == Row(id=77, k=1, st=Row(a=1, b="y"), more=True)
+
+
+def test_merge_of_two_tables_with_the_same_last_name(sql: SparkSession, tmp_path: Path) -> None:
+    """The whole names tell the sides apart, also in the text that decides which files are read."""
+    first, second = Warehouse(tmp_path / "1"), Warehouse(tmp_path / "2")
+    try:
+        for warehouse, low in ((first, 0), (second, 3)):
+            sql.range(low, low + 5).write.saveAsTable(warehouse.full("t"))
+        sql.read.table(second.full("t")).createOrReplaceTempView("t")
+        target = first.full("t")
+        merge = f"MERGE INTO {target} USING t ON {target}.id = t.id + 0 WHEN MATCHED THEN DELETE"
+        with pytest.raises(AnalysisException, match="AMBIGUOUS"):
+            sql.sql(merge)
+        sql.sql(f"MERGE INTO {target} AS a USING t ON a.id = t.id WHEN MATCHED THEN DELETE")
+        assert [row.id for row in sql.read.table(target).orderBy("id").collect()] == [0, 1, 2]
+    finally:
+        sql.catalog.dropTempView("t")
+        disconnect_catalog(first.name)
+        disconnect_catalog(second.name)
+
+
+def test_merge_refuses_subqueries(sql: SparkSession, path: str) -> None:
+    with pytest.raises(InvalidOperationError, match="Join what the subquery reads"):
+        sql.sql(
+            f"MERGE INTO delta.`{path}` t USING five s ON t.id = s.x AND s.x IN (SELECT max(x) FROM five) "
+            "WHEN MATCHED THEN DELETE"
+        )
+    assert len(ids(sql, path)) == 10
+
+
+# ------------------------------------------------------------------------------------------------- targets and errors
+def test_truncate(sql: SparkSession, path: str) -> None:
+    assert sql.sql(f"TRUNCATE TABLE delta.`{path}`").collect() == []
+    assert ids(sql, path) == []
+
+
+def test_names_of_a_connected_catalog(sql: SparkSession, tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    name = warehouse.full("t")
+    try:
+        sql.range(6).write.saveAsTable(name)
+        sql.sql(f"DELETE FROM {name} WHERE {name}.id = 0 OR s.t.id = 1 OR t.id = 2")
+        sql.sql(f"UPDATE {name} SET {name}.id = 30 WHERE id = 3")
+        assert [row.id for row in sql.read.table(name).orderBy("id").collect()] == [4, 5, 30]
+        with pytest.raises(CatalogNameNotFoundError):
+            sql.sql(f"DELETE FROM {warehouse.full('absent')}")
+    finally:
+        disconnect_catalog(warehouse.name)
+
+
+def test_temporary_views_of_one_table(sql: SparkSession, path: str) -> None:
+    frame = sql.read.format("delta").load(path)
+    frame.createOrReplaceTempView("whole")
+    sql.sql("DELETE FROM whole WHERE whole.id = 0")
+    sql.sql("UPDATE whole SET k = 7 WHERE id = 1")
+    assert rows(sql, path)[0].k == 7
+    old = sql.read.format("delta").option("versionAsOf", 0).load(path)
+    for view in (frame.where("id > 3"), frame.select("id"), frame.join(frame.select("id"), "id"), old):
+        view.createOrReplaceTempView("part")
+        with pytest.raises(InvalidOperationError, match="Name the table itself"):
+            sql.sql("DELETE FROM part WHERE id = 4")
+    assert len(ids(sql, path)) == 9
+
+
+def test_errors_name_what_is_wrong_and_change_nothing(sql: SparkSession, path: str) -> None:
+    with pytest.raises(ParseException) as parsing:
+        sql.sql(f"DELETE FROM delta.`{path}` WERE id = 1")
+    assert "pos" in str(parsing.value)
+    assert parsing.value.getCondition() == "PARSE_SYNTAX_ERROR"
+    with pytest.raises(AnalysisException, match="idd") as unknown:
+        sql.sql(f"DELETE FROM delta.`{path}` WHERE idd = 1")
+    assert unknown.value.getCondition() == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    with pytest.raises(TableNotFoundError):
+        sql.sql("DELETE FROM delta.`/nowhere/at/all`")
+    assert len(ids(sql, path)) == 10
+
+
+def test_a_script_handles_an_error_of_the_parser(sql: SparkSession) -> None:
+    script = (
+        "BEGIN DECLARE EXIT HANDLER FOR SQLSTATE '42601' BEGIN SELECT 'handled'; END; EXECUTE IMMEDIATE 'SELEC 1'; END"
+    )
+    assert sql.sql(script).first() == ("handled",)
+
+
+def test_other_tables_stay_with_spark(sql: SparkSession, tmp_path: Path) -> None:
+    sql.sql(f"CREATE TABLE other_rows (a INT) USING parquet LOCATION '{tmp_path / 'other'}'")
+    try:
+        sql.sql("INSERT INTO other_rows VALUES (1)")
+        sql.sql("BEGIN INSERT INTO other_rows VALUES (2); END")
+        assert sorted(row.a for row in sql.table("other_rows").collect()) == [1, 2]
+        assert (
+            "InsertIntoHadoopFsRelationCommand" in sql.sql("EXPLAIN INSERT INTO other_rows VALUES (3)").collect()[0][0]
+        )
+        with pytest.raises(AnalysisException, match="DELETE"):
+            sql.sql("DELETE FROM other_rows")
+    finally:
+        sql.sql("DROP TABLE other_rows")
+
+
+def test_removed_parsers_are_those_before(spark: SparkSession) -> None:
+    session: Any = spark.newSession()
+    state = session._jsparkSession.sessionState()
+    before = state.sqlParser().toString()
+    install_parser(session)
+    install_parser(session)
+    assert "DeltaParser" in state.sqlParser().toString()
+    remove_parser(session)
+    assert state.sqlParser().toString() == before

@@ -1,0 +1,265 @@
+"""CREATE, ALTER, DROP, SHOW and DESCRIBE without Spark, and Delta's own statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_delta import Table, connect_catalog, disconnect_catalog, sql
+from pyspark_delta.errors import (
+    CatalogError,
+    CatalogNameNotFoundError,
+    ConstraintViolationError,
+    InvalidOperationError,
+    InvalidOptionError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+Run = Callable[..., list[dict[str, Any]]]
+
+
+# ---------------------------------------------------------------------------------------------------------- CREATE
+def test_show_create_table_creates_the_same_table(run: Run, tmp_path: Path) -> None:
+    run(
+        """CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 2), `Ab` STRUCT<X: INT>
+           COMMENT 'it''s', day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), at TIMESTAMP NOT NULL)
+           PARTITIONED BY (day) COMMENT 'of all' TBLPROPERTIES ('a.b' = 'c\\'d')"""
+    )
+    [shown] = run("SHOW CREATE TABLE t")
+    run(shown["createtab_stmt"].replace("CREATE TABLE t ", "CREATE TABLE u "))
+    first, second = (Table.open(tmp_path / name) for name in "tu")
+    assert first.schema == second.schema
+    assert (first.partition_columns, first.metadata.configuration, first.metadata.description) == (
+        second.partition_columns,
+        second.metadata.configuration,
+        "of all",
+    )
+
+
+def test_create_table_as_query_is_one_commit(orders: Run, tmp_path: Path) -> None:
+    orders("CREATE TABLE c PARTITIONED BY (k) TBLPROPERTIES ('a' = 'b') AS SELECT id, k FROM orders WHERE k = 1")
+    table = Table.open(tmp_path / "c")
+    assert (table.version, table.count(), table.partition_columns) == (0, 2, ("k",))
+    assert table.metadata.configuration["a"] == "b"
+
+
+def test_a_table_is_replaced_by_a_query_over_itself(orders: Run, tmp_path: Path) -> None:
+    orders("CREATE OR REPLACE TABLE orders AS SELECT id * 2 AS two FROM orders")
+    assert orders("SELECT two FROM orders ORDER BY two") == [{"two": 2}, {"two": 4}, {"two": 6}]
+    assert Table.open(tmp_path / "orders").version == 2
+
+
+def test_create_table_like_copies_what_is_declared(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (id BIGINT, k INT) PARTITIONED BY (k) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    run("INSERT INTO t VALUES (1, 1)")
+    run("CREATE TABLE u LIKE t")
+    made = Table.open(tmp_path / "u")
+    assert (made.count(), made.partition_columns, made.schema.names) == (0, ("k",), ("id", "k"))
+    run("INSERT INTO u VALUES (2, 2)")
+    assert run("SELECT * FROM u") == [{"id": 2, "k": 2}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("CREATE TABLE orders (a INT)", TableAlreadyExistsError),
+        ("CREATE TABLE orders AS SELECT 1 AS a", TableAlreadyExistsError),
+        ("REPLACE TABLE nope (a INT)", TableNotFoundError),
+        ("REPLACE TABLE nope AS SELECT 1 AS a", TableNotFoundError),
+        ("CREATE TABLE p (a INT) USING parquet", InvalidOperationError),
+        ("CREATE TABLE p", InvalidOperationError),
+        ("CREATE TABLE p (a INT) LOCATION '/x'", InvalidOperationError),
+        ("CREATE TABLE p (a INT) PARTITIONED BY (a.b)", InvalidOperationError),
+        ("DROP TABLE orders", InvalidOperationError),
+        ("ALTER TABLE orders RENAME TO x", InvalidOperationError),
+        ("ALTER TABLE orders REPLACE COLUMNS (a INT)", InvalidOperationError),
+    ],
+)
+def test_a_definition_that_fails_changes_nothing(
+    orders: Run, tmp_path: Path, statement: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        orders(statement)
+    assert Table.open(tmp_path / "orders").version == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["orders"]
+
+
+def test_if_not_exists_keeps_the_table(orders: Run, tmp_path: Path) -> None:
+    orders("CREATE TABLE IF NOT EXISTS orders (a INT)")
+    orders("CREATE TABLE IF NOT EXISTS orders AS SELECT * FROM nope")
+    assert Table.open(tmp_path / "orders").version == 1
+
+
+# ----------------------------------------------------------------------------------------------------------- ALTER
+def test_columns_are_changed(run: Run) -> None:
+    run(
+        "CREATE TABLE t (a INT, s STRUCT<x: INT>) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.enableTypeWidening' = 'true')"
+    )
+    for change in (
+        "ADD COLUMNS (b STRING COMMENT 'it''s', c INT)",
+        "ADD COLUMN s.y INT FIRST",
+        "RENAME COLUMN c TO d",
+        "ALTER COLUMN a TYPE BIGINT",
+        "ALTER COLUMN d AFTER a",
+        "ALTER COLUMN d COMMENT 'of d'",
+        "DROP COLUMNS IF EXISTS (b, nope)",
+        "SET TBLPROPERTIES ('x' = 'y', z = 1)",
+        "UNSET TBLPROPERTIES (z)",
+    ):
+        run(f"ALTER TABLE t {change}")
+    assert [tuple(line.values()) for line in run("DESCRIBE t")] == [
+        ("a", "bigint", None),
+        ("d", "int", "of d"),
+        ("s", "struct<y:int,x:int>", None),
+    ]
+    assert run("SHOW TBLPROPERTIES t (x)") == [{"key": "x", "value": "y"}]
+    assert "does not have property: z" in run("SHOW TBLPROPERTIES t (z)")[0]["value"]
+
+
+def test_constraints_are_added_and_dropped(orders: Run) -> None:
+    orders("ALTER TABLE orders ADD CONSTRAINT positive CHECK (id > 0)")
+    with pytest.raises(ConstraintViolationError):
+        orders("INSERT INTO orders VALUES (-1, 1, 'a')")
+    orders("ALTER TABLE orders DROP CONSTRAINT positive")
+    orders("ALTER TABLE orders DROP CONSTRAINT IF EXISTS positive")
+    orders("INSERT INTO orders VALUES (-1, 1, 'a')")
+
+
+def test_comments_of_tables_are_set(orders: Run) -> None:
+    orders("COMMENT ON TABLE orders IS 'it''s'")
+    assert orders("DESCRIBE DETAIL orders")[0]["description"] == "it's"
+
+
+# ------------------------------------------------------------------------------------------------- SHOW, DESCRIBE
+def test_what_tables_declare_is_shown(orders: Run) -> None:
+    assert orders("SHOW COLUMNS IN orders") == [{"col_name": "id"}, {"col_name": "k"}, {"col_name": "s"}]
+    assert orders("SHOW PARTITIONS orders") == [{"k": 1}, {"k": 2}]
+    assert [line["col_name"] for line in orders("DESCRIBE EXTENDED orders")] == [
+        *("id", "k", "s", "# Partition Information", "# col_name", "k", ""),
+        *("# Detailed Table Information", "Name", "Location", "Provider", "Table Properties"),
+    ]
+    assert orders("DESCRIBE orders k")[1] == {"info_name": "data_type", "info_value": "int"}
+
+
+# ------------------------------------------------------------------------------------------------ Delta's statements
+def test_versions_are_restored_and_undone(orders: Run) -> None:
+    orders("DELETE FROM orders")
+    assert orders("RESTORE TABLE orders TO VERSION AS OF 1")[0]["num_of_files_after_restore"] == 2
+    assert orders("UNDO orders")[0]["num_of_files_after_restore"] == 0
+    operations = [line["operation"] for line in orders("DESCRIBE HISTORY orders LIMIT 2")]
+    assert operations == ["RESTORE", "RESTORE"]
+
+
+def test_files_are_rewritten_and_deleted(orders: Run, tmp_path: Path) -> None:
+    orders("INSERT INTO orders VALUES (4, 1, 'c')")
+    [done] = orders("OPTIMIZE orders WHERE orders.k = 1")
+    assert (done["path"], done["metrics"]["numFilesRemoved"]) == (f"file:{tmp_path}/orders", 2)
+    assert orders("REORG TABLE orders APPLY (PURGE)")[0]["metrics"]["numFilesRemoved"] == 0
+    (tmp_path / "orders" / "k=1" / "old.parquet").write_bytes(b"")
+    assert orders("VACUUM orders DRY RUN") == []
+    assert orders("VACUUM orders LITE RETAIN 240 HOURS") == [{"path": f"file:{tmp_path}/orders"}]
+    with pytest.raises(InvalidOperationError, match="retention"):
+        orders("VACUUM orders RETAIN 0 HOURS")
+
+
+def test_fsck_removes_files_that_are_gone(orders: Run, tmp_path: Path) -> None:
+    [gone] = (tmp_path / "orders" / "k=2").glob("*.parquet")
+    gone.unlink()
+    expected = [{"path": f"k=2/{gone.name}"}]
+    assert orders("FSCK REPAIR TABLE orders DRY RUN") == expected
+    assert orders("FSCK REPAIR TABLE orders") == expected
+    assert orders("SELECT count(*) AS n FROM orders") == [{"n": 2}]
+
+
+def test_tables_are_cloned_and_converted(orders: Run, tmp_path: Path) -> None:
+    assert (
+        orders("CREATE TABLE c SHALLOW CLONE orders VERSION AS OF 0 TBLPROPERTIES ('a' = 'b')")[0][
+            "source_num_of_files"
+        ]
+        == 0
+    )
+    assert orders("CREATE OR REPLACE TABLE c DEEP CLONE orders")[0]["num_copied_files"] == 2
+    assert orders("CREATE TABLE IF NOT EXISTS c SHALLOW CLONE orders") == []
+    with pytest.raises(TableNotFoundError):
+        orders("REPLACE TABLE d SHALLOW CLONE orders")
+    (tmp_path / "p" / "day=2026-01-01").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "p" / "day=2026-01-01" / "a.parquet")
+    orders(f"CONVERT TO DELTA parquet.`{tmp_path}/p` PARTITIONED BY (day DATE)")
+    assert orders("SELECT id FROM p WHERE day = DATE'2026-01-01'") == [{"id": 1}]
+    orders("GENERATE symlink_format_manifest FOR TABLE p")
+    assert (tmp_path / "p" / "_symlink_format_manifest").is_dir()
+
+
+def test_layout_and_features_are_changed(run: Run) -> None:
+    run("CREATE TABLE t (id BIGINT GENERATED BY DEFAULT AS IDENTITY, b INT) CLUSTER BY (b)")
+    run("ALTER TABLE t CLUSTER BY (id)")
+    assert run("DESCRIBE DETAIL t")[0]["clusteringColumns"] == ["id"]
+    run("ALTER TABLE t CLUSTER BY NONE")
+    run("INSERT INTO t VALUES (70, 1)")
+    run("ALTER TABLE t ALTER COLUMN id SYNC IDENTITY")
+    run("INSERT INTO t (b) VALUES (2)")
+    assert run("SELECT id FROM t WHERE b = 2") == [{"id": 71}]
+    with pytest.raises(InvalidOperationError, match="no identity column"):
+        run("ALTER TABLE t ALTER COLUMN b SYNC IDENTITY")
+    with pytest.raises(InvalidOperationError, match="UNIFORM"):
+        run("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))")
+
+
+def test_a_feature_is_dropped(run: Run) -> None:
+    run("CREATE TABLE t (a INT) TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    run("ALTER TABLE t DROP FEATURE deletionVectors")
+    assert "deletionVectors" not in run("DESCRIBE DETAIL t")[0]["tableFeatures"]
+
+
+# -------------------------------------------------------------------------------------------------------- catalogs
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[str]:
+    connect_catalog(f"sqlite:///{tmp_path}/catalog.db", "shop")
+    yield "shop"
+    disconnect_catalog("shop")
+
+
+def test_tables_of_a_catalog(catalog: str) -> None:
+    def run(text: str, **options: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = sql(text, catalog=catalog, **options).to_pylist()
+        return found
+
+    run("CREATE SCHEMA IF NOT EXISTS shop.sales")
+    run("CREATE SCHEMA IF NOT EXISTS sales")
+    run("CREATE TABLE sales.o (id BIGINT)")
+    run("INSERT INTO shop.sales.o VALUES (1)")
+    run("CREATE TABLE p AS SELECT id * 2 AS d FROM o", schema="sales")
+    assert run("SELECT shop.sales.p.d FROM shop.sales.p") == [{"d": 2}]
+    assert {"catalog": "shop"} in run("SHOW CATALOGS LIKE 's*'")
+    assert run("SHOW SCHEMAS") == [{"namespace": "sales"}]
+    assert [line["tableName"] for line in run("SHOW TABLES IN sales LIKE 'p|q'")] == ["p"]
+    run("ALTER TABLE sales.p RENAME TO sales.q")
+    run("DROP TABLE sales.q")
+    run("DROP TABLE IF EXISTS sales.q")
+    with pytest.raises(CatalogNameNotFoundError):
+        run("DROP TABLE sales.q")
+    assert [line["tableName"] for line in run("SHOW TABLES", schema="sales")] == ["o"]
+    with pytest.raises(InvalidOperationError, match="CASCADE"):
+        run("DROP SCHEMA sales CASCADE")
+    with pytest.raises(CatalogNameNotFoundError, match="no schema 'nope'"):
+        run("USE nope")
+
+
+def test_names_need_a_place_to_be_looked_up_in() -> None:
+    with pytest.raises(InvalidOperationError, match="pass location="):
+        sql("DESCRIBE DETAIL orders")
+    with pytest.raises(InvalidOperationError, match="No connected catalog"):
+        sql("SHOW TABLES")
+    with pytest.raises(CatalogError):
+        sql("DESCRIBE DETAIL a.b", catalog="nope")
+    with pytest.raises(InvalidOptionError, match="either location or catalog"):
+        sql("SELECT 1", "/tmp", catalog="shop")
+    with pytest.raises(InvalidOptionError, match="give catalog"):
+        sql("SELECT 1", schema="sales")

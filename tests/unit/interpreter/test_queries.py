@@ -1,0 +1,89 @@
+"""Queries over tables by DuckDB and Polars."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_delta import sql
+from pyspark_delta.errors import (
+    InvalidOperationError,
+    InvalidOptionError,
+    MissingDependencyError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+
+Run = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("SELECT k, count(*), sum(id) AS s FROM orders GROUP BY k ORDER BY k", [(1, 2, 3), (2, 1, 3)]),
+        ("SELECT o.id FROM orders AS o WHERE o.s = 'a'", [(1,)]),
+        ("SELECT orders.id FROM orders WHERE `s` = 'a'", [(1,)]),
+        ("SELECT count(*) FROM orders VERSION AS OF 0", [(0,)]),
+        ("SELECT a.id FROM orders a JOIN orders b ON a.id = b.k ORDER BY a.id", [(1,), (1,), (2,)]),
+        ("WITH orders AS (SELECT * FROM orders WHERE k = 2) SELECT id FROM orders", [(3,)]),
+        ("SELECT id FROM (SELECT * FROM orders) q WHERE id IN (SELECT k FROM orders) ORDER BY id", [(1,), (2,)]),
+        ("SELECT id + 1 FROM orders ORDER BY id DESC LIMIT 1", [(4,)]),
+    ],
+)
+def test_query_has_its_rows(orders: Run, text: str, rows: list[tuple[Any, ...]], engine: str) -> None:
+    assert [tuple(row.values()) for row in orders(text, engine=engine)] == rows
+
+
+def test_columns_have_sparks_names_and_types(orders: Run, tmp_path: Path) -> None:
+    found = sql("SELECT count(*), sum(id), id + 1, s FROM orders GROUP BY id, s", tmp_path)
+    assert found.schema.names == ["count(1)", "sum(id)", "(id + 1)", "s"]
+    assert [str(field.type) for field in found.schema][:3] == ["int64", "int64", "int64"]
+
+
+def test_a_table_is_named_by_its_path_and_columns_by_the_whole_name(orders: Run, tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path}/orders`"
+    assert sql(f"SELECT {name}.id FROM {name} WHERE k = 2").to_pylist() == [{"id": 3}]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("SELECT * FROM nope", TableNotFoundError, "nope"),
+        ("SELECT nope FROM orders", InvalidOperationError, "nope"),
+        ("SELECT * FROM orders VERSION AS OF 9", VersionNotFoundError, "9"),
+        ("SELECT * FROM orders TIMESTAMP AS OF current_timestamp()", InvalidOperationError, "must have a literal"),
+        ("SELECT (1", InvalidOperationError, "expected \\)"),
+        ("SELECT * FROM read_csv('/etc/passwd')", InvalidOperationError, "disabled"),
+        ("SELECT * FROM `../orders`", InvalidOperationError, "not the name of a table"),
+        ("SELECT * FROM a.b.c", InvalidOperationError, "no catalog of that name is connected"),
+        ("CREATE VIEW v AS SELECT 1", InvalidOperationError, "'CREATE VIEW v ...' is not supported without Spark"),
+        (" -- nothing", InvalidOperationError, "no statement"),
+    ],
+)
+def test_what_cannot_be_run_says_why(orders: Run, text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        orders(text, engine="duckdb")
+
+
+def test_variables_of_python_are_no_tables(orders: Run) -> None:
+    secret = sql("SELECT 1")
+    with pytest.raises(TableNotFoundError):
+        orders("SELECT * FROM secret")
+    assert secret.num_rows == 1
+
+
+def test_without_an_engine_the_error_names_both(orders: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingDependencyError, match="pip install duckdb, or pip install polars"):
+        orders("SELECT 1")
+
+
+def test_an_unknown_engine_is_an_error(orders: Run) -> None:
+    with pytest.raises(InvalidOptionError, match="'duckdb', 'polars' or None"):
+        orders("SELECT 1", engine="spark")
