@@ -30,6 +30,7 @@ from pyspark_delta.spark.session.identifiers import CATALOG_SETTING
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.connected import ConnectedCatalog
 from pyspark_delta.spark.sql.classic.functions import BY_NAME, BY_PATH, ChangesFunction, register
+from pyspark_delta.spark.sql.classic.parser import install_parser
 from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, PROBE, PathCatalog
 from pyspark_delta.spark.sql.classic.proxies import JavaProxy
 from pyspark_delta.spark.sql.classic.relations import CACHE_SIZE, Relations
@@ -79,6 +80,10 @@ class Installation:
         self.session_catalog = SessionCatalogProxy(self.session, before, self.relations)
         place.set(manager, self.session_catalog)
         self.undo.append(lambda: place.set(manager, before))
+
+    def add_parser(self) -> None:
+        """Put a parser with Delta's statements around Spark's."""
+        self.undo.append(install_parser(self.session))
 
     def add_functions(self) -> None:
         """Add the table functions."""
@@ -227,6 +232,7 @@ def _install(spark: SparkSession) -> Installation:
         installation.add(PATH_CATALOG, PathCatalog(session, installation.relations))
         installation.replace_session_catalog(manager)
         installation.add_functions()
+        installation.add_parser()
         installation.update_connected()
     except Exception:
         installation.remove_everything()

@@ -12,13 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark_delta.parser.statements import DeltaStatement
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.sql.classic import inserts, row_changes
 from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
+from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.views import table_of_view
 from pyspark_delta.spark.sql.execute import execute, is_of_spark
 from pyspark_delta.spark.sql.targets import find_table, is_delta_name, is_path_name, is_temporary_view
@@ -46,12 +47,17 @@ _WITH_BRANCHES = ("IfElseStatement", "SearchedCaseStatement", "SimpleCaseStateme
 class Translator:
     """Translates the plans that Spark's parser returns for one session."""
 
-    spark: SparkSession
+    session: SessionReference
     procedures: Procedures
 
     @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.session.spark
+
+    @property
     def _jvm(self) -> Jvm:
-        return jvm_of(self.spark)
+        return self.session.jvm
 
     def translated(self, plan: Any) -> Any:
         """Return the plan of a text, with calls of Python for statements that change Delta tables."""
