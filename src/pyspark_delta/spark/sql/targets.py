@@ -65,6 +65,11 @@ def is_delta_name(spark: SparkSession, parts: Sequence[str]) -> bool:
     return is_path_name(parts) or _in_connected(spark, parts) is not None or _session_location(spark, parts) is not None
 
 
+def is_session_table(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return True if a name is that of a Delta table in Spark's session catalog."""
+    return _session_location(spark, parts) is not None
+
+
 def find_table(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
     """Return the Delta table of a name; None if the name is that of another table, of a view, or of nothing.
 

@@ -24,6 +24,7 @@ from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
+from pyspark_delta.spark.sql.classic.stored_values import stored
 from pyspark_delta.statements.assignments import is_default_word
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import WriteRequest
@@ -75,7 +76,7 @@ class Insert:
             if name.casefold() in {column.casefold() for column in frame.columns}:
                 raise self._mismatch(f"the partition column '{name}' has a value in PARTITION, and one in the query")
             frame = frame.withColumn(name, self._static_value(name, value))
-        return frame
+        return stored(frame, self.snapshot.schema)
 
     def replaced(self) -> str | None:
         """Return the condition for the rows of the static partitions; None if there are none."""

@@ -16,13 +16,20 @@ from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.sql.classic import inserts, row_changes
+from pyspark_delta.spark.sql.classic.alterations import ON_ALL_TABLES, ON_SESSION_TABLES
 from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.views import table_of_view
 from pyspark_delta.spark.sql.execute import execute, is_of_spark
-from pyspark_delta.spark.sql.targets import find_table, is_delta_name, is_path_name, is_temporary_view
+from pyspark_delta.spark.sql.targets import (
+    find_table,
+    is_delta_name,
+    is_path_name,
+    is_session_table,
+    is_temporary_view,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,7 +100,7 @@ class Translator:
             return self._several_inserts(query, statement)
         known = _STATEMENTS.get(kind)
         if known is None:
-            return None
+            return self._command(kind, statement, query)
         field, run = known
         named = named_table(self.spark, getattr(statement, field)())
         if named is None:
@@ -103,6 +110,26 @@ class Translator:
         if not self._is_ours(named):
             return None
         return call(self._jvm, self.procedures, kind, partial(self._run, query, statement, named, run))
+
+    def _command(self, kind: str, node: Any, query: Query) -> Any:
+        """Return the call for a command that Spark would carry out wrongly on a Delta table; None for any other."""
+        is_of_session = kind in ON_SESSION_TABLES
+        known = ON_SESSION_TABLES.get(kind) or ON_ALL_TABLES.get(kind)
+        if known is None:
+            return None
+        field, run = known
+        named = named_table(self.spark, getattr(node, field)())
+        if named is None or is_temporary_view(self.spark, named.parts):
+            return None
+        if not (is_session_table if is_of_session else is_delta_name)(self.spark, named.parts):
+            return None
+
+        def carry_out() -> DataFrame | None:
+            table = find_table(self.spark, named.parts)
+            assert table is not None
+            return run(query, node, table)
+
+        return call(self._jvm, self.procedures, kind, carry_out)
 
     def _several_inserts(self, query: Query, union: Any) -> Any:
         """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
