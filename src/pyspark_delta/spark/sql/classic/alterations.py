@@ -7,7 +7,8 @@ which changes the log. Commands that have no meaning for a Delta table are refus
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -16,18 +17,25 @@ import pyspark.sql.functions as sf
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
-from pyspark_delta.spark.sql.classic.plans import Query, option
+from pyspark_delta.spark.sql.classic.plans import Query, named_table, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST, Description, catalog_table
-from pyspark_delta.spark.sql.targets import SqlTable
+from pyspark_delta.spark.sql.targets import (
+    SqlTable,
+    is_delta_name,
+    is_in_session_catalog,
+    is_temporary_view,
+    table_identifier,
+)
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Run: TypeAlias = "Callable[[Query, Any, SqlTable], DataFrame | None]"
 
@@ -104,6 +112,19 @@ def analyze(query: Query, node: Any, table: SqlTable) -> None:
     table.delta_table(query.spark).computeStatistics(columns=None if names is None else list(texts(names)))
 
 
+def check_create_like(spark: SparkSession, node: Any) -> None:
+    """Raise InvalidOperationError if CREATE TABLE LIKE would make a Delta table: Spark would make one without a log."""
+    provider = option(node.provider())
+    if provider is not None:
+        is_delta = str(provider).lower() in FORMATS
+    else:
+        named = [named_table(spark, one) for one in (node.name(), node.source())]
+        names = [one.parts for one in named if one is not None]
+        is_delta = any(is_delta_name(spark, parts) for parts in names if not is_temporary_view(spark, parts))
+    if is_delta:
+        _refuse("CREATE TABLE ... LIKE", "Use CREATE TABLE t USING delta AS SELECT * FROM s WHERE false.")
+
+
 def refused(statement: str, instead: str) -> Run:
     """Return what raises InvalidOperationError for a statement that Delta tables do not have."""
 
@@ -122,11 +143,22 @@ def _refuse(statement: str, instead: str) -> NoReturn:
     )
 
 
+@contextmanager
+def refreshing(query: Query, table: SqlTable) -> Iterator[None]:
+    """Update the copy in the session catalog after a block that changes the definition of a table."""
+    if not is_in_session_catalog(table.name):
+        yield
+        return
+    before = table.snapshot().metadata
+    yield
+    if table.snapshot().metadata != before:
+        refresh_copy(query, table)
+
+
 def refresh_copy(query: Query, table: SqlTable) -> None:
     """Update the copy of schema and properties that the session catalog has of a table."""
     spark, jvm = query.spark, query.jvm
-    catalog, some = spark._jsparkSession.sessionState().catalog(), jvm.type("scala.Some")
-    identifier = jvm.type(f"{CATALYST}.TableIdentifier")(table.name[2], some(table.name[1]), some(table.name[0]))
+    catalog, identifier = spark._jsparkSession.sessionState().catalog(), table_identifier(spark, table.name)
     is_external = str(catalog.getTableMetadata(identifier).tableType().name()) == "EXTERNAL"
     described = replace(Description.of(table.snapshot(), ()), partition_columns=())
     catalog.alterTable(catalog_table(jvm, described, identifier, is_external=is_external))

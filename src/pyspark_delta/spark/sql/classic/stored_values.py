@@ -5,10 +5,14 @@ A value that cannot be cast is an error when the statement runs, whatever the se
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
+from pyspark.errors import PySparkException
 
+from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.store_assignment import differences
 from pyspark_delta.schema.types import StructField, StructType
@@ -17,6 +21,27 @@ from pyspark_delta.spark.engine.write.alignment import frame_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_MARK = "INSERT: the value '"
+_RAISED = "USER_RAISED_EXCEPTION"
+
+
+@contextmanager
+def naming_values() -> Iterator[None]:
+    """Raise SchemaMismatchError if a job in the block finds a value that cannot be cast."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error)
+        if error.getCondition() != _RAISED or _MARK not in text:
+            raise
+        found = text[text.index(_MARK) :].partition(" SQLSTATE")[0]
+        raise SchemaMismatchError(
+            f"{found} Nothing was written. Correct the value, or use try_cast to write null in its place.",
+            error_class="CAST_INVALID_INPUT",
+            sqlstate="22018",
+        ) from None
 
 
 def stored(frame: DataFrame, table: StructType) -> DataFrame:
@@ -46,8 +71,8 @@ def _cast(field: StructField, table: StructType) -> Column:
     if assigned.unfit is None:
         return assigned.value.alias(field.name)
     message = sf.concat(
-        sf.lit("[CAST_INVALID_INPUT] INSERT: the value '"),
+        sf.lit(_MARK),
         assigned.unfit,
-        sf.lit(f"' does not fit into the column '{target.name}' of type {target.type}. Nothing was written."),
+        sf.lit(f"' does not fit into the column '{target.name}' of type {target.type}."),
     )
     return sf.when(assigned.unfit.isNull(), assigned.value).otherwise(sf.raise_error(message)).alias(field.name)
