@@ -121,12 +121,6 @@ def _find(name: str) -> _Connection | None:
         return _connections.get(name.casefold())
 
 
-def connected_names() -> list[str]:
-    """Return the names of the catalogs that this process is connected to, sorted."""
-    with _lock:
-        return sorted(value.reference.name for value in _connections.values() if value is not None)
-
-
 def _connected(name: str) -> _Connection:
     found = _find(name)
     if found is None:
