@@ -20,6 +20,7 @@ from pyspark_delta.cli import (
     maintenance,
     rearranging,
     rows,
+    sql,
     upkeep,
     writing,
 )
@@ -63,6 +64,7 @@ for _command in (
     inspection.explain,
     inspecting.show,
     inspecting.diff,
+    sql.sql,
     definition.create,
     writing.append,
     writing.delete,

@@ -10,7 +10,7 @@ from typing import ParamSpec
 import typer
 
 from pyspark_delta.cli.output import discard, print_problem, print_problem_json
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, SqlSyntaxError
 
 P = ParamSpec("P")
 
@@ -26,12 +26,18 @@ def reporting(command: Callable[P, None]) -> Callable[P, None]:
             if kwargs.get("as_json"):
                 _print_error_json(error)
             else:
-                print_problem(f"Error: {error.message}")
+                print_problem(text_of_error(error))
             raise typer.Exit(1) from None
         except BrokenPipeError:
             discard(sys.stdout)
 
     return reporting
+
+
+def text_of_error(error: DeltaError) -> str:
+    """Return the sentence of an error; for a wrong syntax, the statement with a marker too."""
+    shown = f"Error: {error.message}"
+    return f"{shown}\n{error.sql}" if isinstance(error, SqlSyntaxError) else shown
 
 
 def _print_error_json(error: DeltaError) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from pyspark_delta.catalog import names as catalog_names
-from pyspark_delta.catalog.connections import find_catalog
+from pyspark_delta.catalog.connections import connected_catalog, find_catalog
 from pyspark_delta.catalog.contract import TableName as NameInCatalog
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOperationError, TableNotFoundError
 from pyspark_delta.parser.values import TableName, TablePath, TableReference, TimestampAsOf, TimeTravel, VersionAsOf
@@ -115,6 +116,18 @@ class Namespace:
             return None
         schema, name = parts if len(parts) == 2 else (self.schema or DEFAULT_SCHEMA, parts[0])
         return NameInCatalog(self.catalog, schema, name)
+
+    def tables(self) -> list[str]:
+        """Return the names of the tables that need no schema: those of the current one, or of the folder.
+
+        Raises CatalogError, StorageError, and CatalogNameNotFoundError.
+        """
+        if self.catalog is not None:
+            catalog, schema = self.schema_of(())
+            return [one.name for one in connected_catalog(catalog).list_tables(catalog, schema)]
+        if self.root is None or "://" in self.root:
+            return []
+        return sorted(path.parent.name for path in Path(self.root).glob("*/_delta_log"))
 
     def schema_of(self, parts: tuple[str, ...]) -> tuple[str, str]:
         """Return catalog and schema of the name of a schema. Raises InvalidOperationError without a catalog."""

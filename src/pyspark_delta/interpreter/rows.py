@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.table import Table
 from pyspark_delta.table.merge import TableMerge
-from pyspark_delta.table.sources import open_rows
+from pyspark_delta.table.sources import RowStream, open_rows
 from pyspark_delta.table.writing import Place, write
 
 _TARGET, _SOURCE = "target", "source"
@@ -93,7 +94,7 @@ def merge(statement: MergeInto, session: Session) -> pa.Table:
     table = session.open(statement.target)
     targets = qualifiers(statement.target, statement.target_alias)
     target_alias = statement.target_alias or _TARGET
-    source, sources = _merge_source(statement, session)
+    source, sources = _merge_source(statement, table, session)
     source_alias = statement.source_alias or _SOURCE
     if source_alias.casefold() == target_alias.casefold():
         raise InvalidOperationError(
@@ -120,18 +121,13 @@ def merge(statement: MergeInto, session: Session) -> pa.Table:
     )
 
 
-def _merge_source(statement: MergeInto, session: Session) -> tuple[Any, tuple[Path, ...]]:
+def _merge_source(statement: MergeInto, table: Table, session: Session) -> tuple[Any, tuple[Path, ...]]:
     """Return the rows of the source, and what may qualify its columns."""
     if isinstance(statement.source, SqlText):
-        found = qualifiers_of_query(statement.source_alias)
-        return session.query(statement.source.text), found
+        found = () if statement.source_alias is None else ((statement.source_alias,),)
+        return session.rows_for(table, statement.source.text), found
     source = session.open(statement.source, statement.source_time).scan()
     return source, qualifiers(statement.source, statement.source_alias)
-
-
-def qualifiers_of_query(alias: str | None) -> tuple[Path, ...]:
-    """Return what may qualify the columns of a query: its alias."""
-    return () if alias is None else ((alias,),)
 
 
 def _with_clause(
@@ -177,7 +173,7 @@ def insert(statement: InsertInto, session: Session) -> pa.Table:
     )
     replaces = statement.overwrite or statement.replace_where or statement.replace_on or statement.replace_using
     with session.operation():
-        write(place, open_rows(rows, table.schema), "overwrite" if replaces else "append", options, must_exist=True)
+        write(place, rows, "overwrite" if replaces else "append", options, must_exist=True)
     return results.NOTHING
 
 
@@ -215,7 +211,7 @@ def _replaced(statement: InsertInto) -> str | None:
 
 def _new_rows(
     statement: InsertInto, table: Table, session: Session, static: dict[str, tuple[StructField, str]]
-) -> pa.Table | pa.RecordBatchReader:
+) -> RowStream:
     """Return the new rows by the names of the table's columns."""
     listed = [one for one in table.schema if one.name.casefold() not in static]
     if statement.columns is not None:
@@ -227,13 +223,13 @@ def _new_rows(
         found = columns_of_values(values, listed)
         for name, value in constants.items():
             found = found.append_column(name, pa.repeat(value[0], found.num_rows))
-        return found
-    reader = session.query(statement.query.text)
-    names = reader.schema.names
+        return open_rows(found, table.schema)
+    rows = session.rows_for(table, statement.query.text)
+    names = rows.schema.names
     if not statement.by_name and not (statement.evolves and statement.columns is None and len(names) > len(listed)):
         check_arity(len(names), [field.name for field in listed])
         names = [field.name for field in listed]
-    return _renamed(reader, names, constants)
+    return _renamed(rows, names, constants)
 
 
 def _check_distinct(names: list[str]) -> None:
@@ -247,13 +243,13 @@ def _check_distinct(names: list[str]) -> None:
         seen.add(name.casefold())
 
 
-def _renamed(reader: pa.RecordBatchReader, names: list[str], constants: dict[str, pa.Array]) -> pa.RecordBatchReader:
-    fields = [field.with_name(name) for field, name in zip(reader.schema, names, strict=True)]
+def _renamed(rows: RowStream, names: list[str], constants: dict[str, pa.Array]) -> RowStream:
+    fields = [field.with_name(name) for field, name in zip(rows.schema, names, strict=True)]
     schema = pa.schema([*fields, *(pa.field(name, value.type) for name, value in constants.items())])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
+        for batch in rows.batches:
             more = [pa.repeat(value[0], len(batch)) for value in constants.values()]
             yield pa.RecordBatch.from_arrays([*batch.columns, *more], schema=schema)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return replace(rows, schema=schema, batches=batches())

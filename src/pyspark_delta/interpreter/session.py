@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from pyspark_delta.interpreter.names import Namespace
 from pyspark_delta.interpreter.queries import Engine, run_query
-from pyspark_delta.parser.values import TableReference, TimeTravel
+from pyspark_delta.parser.values import TableName, TableReference, TimeTravel
 from pyspark_delta.progress import ShowProgress, operation
-from pyspark_delta.table import Table
+from pyspark_delta.table import Scan, Table
+from pyspark_delta.table.sources import RowStream, open_rows
 
 
 @dataclass
@@ -31,6 +32,18 @@ class Session:
     def query(self, text: str) -> pa.RecordBatchReader:
         """Run a query over tables of this session. Raises as `run_query`."""
         return run_query(text, lambda name, time: self.open(name, time).scan(), self.engine)
+
+    def rows_for(self, table: Table, text: str) -> RowStream:
+        """Run a query whose rows change a table. If it reads the same table, other changes of it are conflicts."""
+        scans = list[Scan]()
+
+        def scanned(name: TableName, time: TimeTravel | None) -> Scan:
+            scans.append(self.open(name, time).scan())
+            return scans[-1]
+
+        rows = open_rows(run_query(text, scanned, self.engine), table.schema)
+        own = [scan for scan in scans if scan.is_latest and scan.snapshot.location == table.location]
+        return replace(rows, scan=own[0]) if own else rows
 
     def operation(self) -> AbstractContextManager[Any]:
         """Return the operation that shows the progress of a statement."""

@@ -70,6 +70,8 @@ def open_rows(data: Any, table: StructType | None = None) -> RowStream:
     """
     if isinstance(data, str | bytes | type):
         raise TypeError(f"{type(data).__name__} holds no rows. {_ACCEPTED}")
+    if isinstance(data, RowStream):
+        return data
     if isinstance(data, ReadableTable):
         data = data.scan()
     if isinstance(data, Scan):

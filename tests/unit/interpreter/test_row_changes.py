@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from pyspark_delta import Table, sql
-from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, InvalidPredicateError
+from pyspark_delta.errors import (
+    CommitConflictError,
+    ConstraintViolationError,
+    InvalidOperationError,
+    InvalidPredicateError,
+)
+from pyspark_delta.interpreter.queries import run_query
 
 Run = Callable[..., list[dict[str, Any]]]
 ALL = "SELECT * FROM orders ORDER BY id"
@@ -107,6 +113,20 @@ def test_a_column_keeps_a_name_that_a_table_has_too(run: Run) -> None:
 def test_truncate_deletes_all_rows(orders: Run) -> None:
     assert orders("TRUNCATE TABLE orders") == []
     assert orders(ALL) == []
+
+
+def test_a_table_that_is_read_and_changed_by_another_writer_meanwhile_is_a_conflict(
+    orders: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*arguments: Any) -> Any:
+        found = run_query(*arguments)
+        Table.open(tmp_path / "orders").delete("id = 1")
+        return found
+
+    monkeypatch.setattr("pyspark_delta.interpreter.session.run_query", slow)
+    with pytest.raises(CommitConflictError):
+        orders("INSERT INTO orders SELECT id + 10, k, s FROM orders")
+    assert Table.open(tmp_path / "orders").count() == 2
 
 
 def test_merge_counts_rows_by_clause(orders: Run) -> None:
