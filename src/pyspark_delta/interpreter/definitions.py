@@ -82,7 +82,7 @@ def create_table(statement: CreateTable, session: Session) -> pa.Table:
     if_exists: IfExists = "replace" if statement.replaces else "error"
     table = definition(
         ", ".join(columns),
-        _partitioning(statement),
+        partitioning(statement),
         [column_path_text(path) for path in statement.cluster_by],
         dict(statement.properties),
         statement.comment,
@@ -110,7 +110,8 @@ def _located(target: Target, location: str | None, session: Session) -> Target:
     )
 
 
-def _partitioning(statement: CreateTable) -> list[str]:
+def partitioning(statement: CreateTable) -> list[str]:
+    """Return the names of the partition columns. Raises InvalidOperationError for a member of a struct."""
     if statement.partition_columns is not None:
         return [field.name for field in parse_columns(with_plain_strings(statement.partition_columns.text))]
     return [_top_level(path) for path in statement.partitioned_by]
@@ -125,7 +126,9 @@ def _top_level(path: Path) -> str:
     return path[0]
 
 
-def _create_as_query(statement: CreateTable, target: Target, session: Session) -> pa.Table:
+def check_query_definition(statement: CreateTable) -> None:
+    """Raise InvalidOperationError for what a table that is created from a query cannot have."""
+    _check_format(statement.using)
     if statement.columns is not None or statement.partition_columns is not None:
         raise InvalidOperationError(
             "CREATE TABLE ... AS takes its columns from the query. Leave the definitions of columns out.",
@@ -135,6 +138,10 @@ def _create_as_query(statement: CreateTable, target: Target, session: Session) -
         raise InvalidOperationError(
             "COMMENT is not supported together with AS. Use COMMENT ON TABLE in a second statement."
         )
+
+
+def _create_as_query(statement: CreateTable, target: Target, session: Session) -> pa.Table:
+    check_query_definition(statement)
     if not statement.replaces and target.exists():
         raise TableAlreadyExistsError(target.shown, "Use CREATE OR REPLACE TABLE, or INSERT INTO.")
     assert statement.query is not None
@@ -142,7 +149,7 @@ def _create_as_query(statement: CreateTable, target: Target, session: Session) -
     place = target.place()
     options = place.options(
         overwrite_schema=statement.replaces,
-        partition_by=tuple(_partitioning(statement)),
+        partition_by=tuple(partitioning(statement)),
         cluster_by=tuple(column_path_text(path) for path in statement.cluster_by),
         properties=dict(statement.properties),
     )

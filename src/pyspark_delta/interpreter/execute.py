@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.interpreter import definitions, listings, maintenance, rows
 from pyspark_delta.interpreter.session import Session
-from pyspark_delta.parser import parse_any, split
+from pyspark_delta.parser import Statement, parse_any, split
 from pyspark_delta.parser.arguments import Arguments
 from pyspark_delta.parser.row_statements import (
     DeleteFrom,
@@ -27,6 +27,11 @@ def execute(text: str, session: Session, arguments: Arguments = None) -> pa.Tabl
     statement = parse_any(text, arguments)
     if statement is None:
         raise _unknown(text)
+    return run(statement, session)
+
+
+def run(statement: Statement, session: Session) -> pa.Table:
+    """Carry out a statement that was parsed. Raises the errors of the statement."""
     return _HANDLERS[type(statement)](statement, session)
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyspark_delta.actions.columns import DELETION_VECTOR
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.ddl.identity import commit_marks, counts_up, identity_field
+from pyspark_delta.deletion_vectors import deletion_vector_path
 from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
 from pyspark_delta.interpreter import results
 from pyspark_delta.interpreter.names import Target, travel
 from pyspark_delta.interpreter.qualifiers import qualifiers, requalify
 from pyspark_delta.interpreter.session import Session
-from pyspark_delta.maintenance.checking.table_repairs import sync_identity
+from pyspark_delta.maintenance.checking.table_repairs import remove_missing
+from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.parser.statements import (
     AddConstraint,
     Clone,
@@ -36,12 +41,10 @@ from pyspark_delta.parser.statements import (
 )
 from pyspark_delta.parser.values import SqlText, TableReference
 from pyspark_delta.schema.column_paths import column_path_text
-from pyspark_delta.storage.paths import join, to_hadoop
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.paths import join, resolve_file, to_hadoop
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
-
-_IDENTITY_STEP = "delta.identity.step"
-_MISSING_FILES = "missing-files"
 
 
 def describe_detail(statement: DescribeDetail, session: Session) -> pa.Table:
@@ -65,8 +68,7 @@ def vacuum(statement: Vacuum, session: Session) -> pa.Table:
     }
     if statement.dry_run:
         files = table.vacuum(plan=True, **options).files
-        paths = [to_hadoop(join(table.location, path)) for path in files["path"].to_pylist()]
-        return pa.table({"path": pa.array(paths, pa.string()), "size": files["size"], "kind": files["kind"]})
+        return results.texts(path=[to_hadoop(join(table.location, path)) for path in files["path"].to_pylist()])
     table.vacuum(**options)
     return results.texts(path=[to_hadoop(table.location)])
 
@@ -213,26 +215,45 @@ def cluster_by(statement: ClusterBy, session: Session) -> pa.Table:
 
 
 def sync(statement: SyncIdentity, session: Session) -> pa.Table:
-    """Move the high-water mark of identity columns to the values in files."""
+    """Move the high-water mark of an identity column to the values of the rows."""
     table = session.open(statement.table)
-    field = table.schema.find(statement.column[0]) if len(statement.column) == 1 else None
-    if field is None or _IDENTITY_STEP not in field.metadata:
-        raise InvalidOperationError(
-            f"{column_path_text(statement.column)} is no identity column of '{table.location}'.",
-            error_class="DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN",
-        )
-    sync_identity(table.snapshot, engine_info())
+    field = identity_field(table.snapshot, statement.column)
+    last, marks = (max if counts_up(field) else min), list[int]()
+    with session.operation():
+        for batch in table.scan(columns=[column_path_text((field.name,))]).to_reader():
+            ends = pc.min_max(batch.column(0)).as_py()
+            marks += [value for value in ends.values() if value is not None]
+    if marks:
+        commit_marks(table.snapshot, {field.name: last(marks)}, engine_info())
     return results.NOTHING
 
 
 def repair(statement: FsckRepair, session: Session) -> pa.Table:
-    """Remove files that are not in storage from the table; return their paths."""
-    plan = session.open(statement.table).repair(allow=(_MISSING_FILES,), plan=True)
-    steps = tuple(step for step in plan.steps if step.name == _MISSING_FILES)
-    paths = [finding.file for step in steps for finding in step.findings]
-    if steps and not statement.dry_run:
-        replace(plan, steps=steps).execute()
-    return results.texts(path=paths)
+    """Remove files that are not in storage from the table, or whose deletion vectors are not; return their paths."""
+    snapshot = session.open(statement.table).snapshot
+    found = _lost_files(snapshot)
+    if not statement.dry_run:
+        remove_missing(snapshot, engine_info())
+    return found
+
+
+def _lost_files(snapshot: Snapshot) -> pa.Table:
+    lost = missing_files(snapshot, snapshot.files(("path", DELETION_VECTOR.name)))
+    at = lost.column_names.index(DELETION_VECTOR.name)
+    alone = lost.set_column(at, DELETION_VECTOR, pa.nulls(lost.num_rows, DELETION_VECTOR.type))
+    gone = set(missing_files(snapshot, alone)["path"].to_pylist())
+    rows = []
+    for path, vector in zip(lost["path"].to_pylist(), lost[DELETION_VECTOR.name].to_pylist(), strict=True):
+        where = vector and deletion_vector_path(snapshot.location, DeletionVectorDescriptor(**vector))
+        rows.append(
+            {
+                "dataFilePath": to_hadoop(resolve_file(snapshot.location, path)),
+                "dataFileMissing": path in gone,
+                "deletionVectorPath": to_hadoop(where) if where else None,
+                "deletionVectorFileMissing": bool(where) and path not in gone,
+            }
+        )
+    return results.rows(results.LOST_FILES, rows)
 
 
 HANDLERS: dict[type[DeltaStatement], Callable[[Any, Session], pa.Table]] = {

@@ -14,15 +14,14 @@ import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, MissingDependencyError, from_text
 from pyspark_delta.interpreter.literals import with_plain_strings
-from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors
-from pyspark_delta.parser.values import TableName, TimestampAsOf, TimeTravel, VersionAsOf
+from pyspark_delta.interpreter.references import name_of, parse_query, table_references, time_of
+from pyspark_delta.lazy_sqlglot import exp
+from pyspark_delta.parser.values import TableName, TimeTravel
 from pyspark_delta.table.readable import Readable
 
 Engine: TypeAlias = Literal["duckdb", "polars"]
 Open: TypeAlias = Callable[[TableName, TimeTravel | None], Readable]
 """Opens the table of a name, at a point in time."""
-
-_DIALECT = "databricks"
 
 
 def run_query(text: str, open_table: Open, engine: Engine | None = None) -> pa.RecordBatchReader:
@@ -32,11 +31,11 @@ def run_query(text: str, open_table: Open, engine: Engine | None = None) -> pa.R
     Polars is installed, and the errors of opening and reading tables.
     """
     chosen = choose_engine(engine)
-    tree = _parsed(text)
+    tree = parse_query(with_plain_strings(text))
     tables = {}
-    for number, node in enumerate(_references(tree)):
+    for number, node in enumerate(table_references(tree)):
         name = f"_delta_{number}"
-        tables[name] = open_table(_name_of(node), _time_of(node))
+        tables[name] = open_table(name_of(node), time_of(node))
         node.replace(_renamed(node, name))
     for column in tree.find_all(exp.Column):  # main.sales.t.id: the table alone qualifies
         column.set("db", None)
@@ -61,70 +60,6 @@ def choose_engine(engine: Engine | None) -> Engine:
 
 
 # ------------------------------------------------------------------------------------------------ names in queries
-def _parsed(text: str) -> Any:
-    try:
-        trees = sqlglot.parse(with_plain_strings(text), read=_DIALECT)
-    except sqlglot_errors.SqlglotError as error:
-        raise InvalidOperationError(
-            f"The query cannot be parsed: {str(error).splitlines()[0]}", error_class="PARSE_SYNTAX_ERROR"
-        ) from None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise InvalidOperationError("This is not one query. Separate statements, and run them one by one.")
-    tree: Any = trees[0]
-    return tree
-
-
-def _references(tree: Any) -> list[exp.Table]:
-    """Return the references to tables, without those to common table expressions and to functions."""
-    found = [node for node in tree.find_all(exp.Table) if isinstance(node.this, exp.Identifier)]
-    return [node for node in found if not _is_common_table_expression(node)]
-
-
-def _is_common_table_expression(node: exp.Table) -> bool:
-    if node.args.get("db") is not None:
-        return False
-    name = node.name.casefold()
-    inside: Any = node
-    while inside.parent is not None:
-        parent = inside.parent
-        ctes = list(parent.ctes) if isinstance(parent, exp.Query) else []
-        visible = ctes
-        if isinstance(inside, exp.With) and inside.parent is parent and not inside.args.get("recursive"):
-            own = next((place for place, cte in enumerate(ctes) if _holds(cte, node)), len(ctes))
-            visible = ctes[:own]
-        if any(cte.alias.casefold() == name for cte in visible):
-            return True
-        inside = parent
-    return False
-
-
-def _holds(outer: exp.Expression, node: Any) -> bool:
-    while node is not None:
-        if node is outer:
-            return True
-        node = node.parent
-    return False
-
-
-def _name_of(node: exp.Table) -> TableName:
-    return TableName(tuple(part.name for part in node.parts))
-
-
-def _time_of(node: exp.Table) -> TimeTravel | None:
-    version = node.args.get("version")
-    if version is None:
-        return None
-    value = version.expression
-    if version.this == "VERSION" and isinstance(value, exp.Literal) and value.name.isdecimal():
-        return VersionAsOf(int(value.name))
-    if version.this == "TIMESTAMP" and isinstance(value, exp.Literal) and value.is_string:
-        return TimestampAsOf(value.name)
-    raise InvalidOperationError(
-        f"{version.sql(_DIALECT)} must have a literal: VERSION AS OF 3, or TIMESTAMP AS OF '2026-01-31'.",
-        error_class="DELTA_TIMESTAMP_INVALID",
-    )
-
-
 def _renamed(node: exp.Table, name: str) -> exp.Table:
     """Return the reference under another name, with its last part as the alias if it has none."""
     renamed = node.copy()

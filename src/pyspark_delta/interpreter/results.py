@@ -56,6 +56,14 @@ DETAIL = pa.schema(
 )
 COLUMNS = pa.schema({"col_name": pa.string(), "data_type": pa.string(), "comment": pa.string()})
 TABLES = pa.schema({"namespace": pa.string(), "tableName": pa.string(), "isTemporary": pa.bool_()})
+LOST_FILES = pa.schema(
+    {
+        "dataFilePath": pa.string(),
+        "dataFileMissing": pa.bool_(),
+        "deletionVectorPath": pa.string(),
+        "deletionVectorFileMissing": pa.bool_(),
+    }
+)
 RESTORED = {
     "table_size_after_restore": "tableSizeAfterRestore",
     "num_of_files_after_restore": "numOfFilesAfterRestore",

@@ -29,7 +29,7 @@ from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
 from pyspark_delta.spark.session.reader import DeltaAwareReader
-from pyspark_delta.spark.session.sql_hooks import install_sql, uninstall_sql
+from pyspark_delta.spark.session.sql_hooks import install_sql, run_on_connect, uninstall_sql
 from pyspark_delta.spark.session.streams import DeltaAwareStreamReader, DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql
@@ -226,6 +226,9 @@ def _sql_of(before: Any) -> Any:
             return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
         check_statement(self, sqlQuery)
         with explaining_sql(self, sqlQuery):
+            if not hasattr(self, "_jsparkSession") and isinstance(sqlQuery, str):
+                given = kwargs.pop("args", None) if not args else args[0]
+                return cast(DataFrame, run_on_connect(self, before, sqlQuery, given, kwargs))
             return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
 
     return sql

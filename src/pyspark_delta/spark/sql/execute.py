@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import pyspark.sql.functions as sf
 
@@ -39,9 +39,14 @@ def execute(spark: SparkSession, statement: st.DeltaStatement) -> DataFrame | No
     return _RUN[type(statement)](spark, statement)
 
 
+def is_of_spark_too(statement: st.DeltaStatement) -> TypeGuard[st.AddConstraint | st.DropConstraint | st.ClusterBy]:
+    """Return True if Spark's grammar has a statement as well, for tables that are no Delta tables."""
+    return isinstance(statement, _OF_SPARK_TOO)
+
+
 def is_of_spark(spark: SparkSession, statement: st.DeltaStatement) -> bool:
     """Return True if a statement is one of Spark's: its grammar has it, and the table is no Delta table."""
-    if not isinstance(statement, _OF_SPARK_TOO):
+    if not is_of_spark_too(statement):
         return False
     return isinstance(statement.table, TableName) and not is_delta_name(spark, statement.table.parts)
 

@@ -1,0 +1,146 @@
+"""Queries with Delta tables as named frames: references are replaced in the text, and nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from pyspark.sql import DataFrame
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.interpreter.qualifiers import requalify
+from pyspark_delta.interpreter.references import name_of, parse_query, table_references
+from pyspark_delta.parser.arguments import Arguments
+from pyspark_delta.parser.clauses import at_time_travel, time_travel
+from pyspark_delta.parser.reader import Reader
+from pyspark_delta.parser.tokens import Kind, tokenize
+from pyspark_delta.parser.values import TableName, TimeTravel
+from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.spark.sql.connect.names import Names
+from pyspark_delta.spark.sql.targets import is_path_name
+
+
+@dataclass(frozen=True)
+class Spliced:
+    """A query whose tables are frames: pieces of text, and between them the frames."""
+
+    pieces: tuple[str, ...]
+    frames: tuple[DataFrame, ...] = ()
+
+    def formatted(self, *, escapes: bool) -> tuple[str, dict[str, DataFrame]]:
+        """Return the text for `spark.sql(text, **frames)`; with `escapes`, braces of the text stay braces."""
+        frames = {f"_delta_{number}": frame for number, frame in enumerate(self.frames)}
+        pieces = [piece.replace("{", "{{").replace("}", "}}") if escapes else piece for piece in self.pieces]
+        return _joined(pieces, [f"{{{name}}}" for name in frames]), frames
+
+    @contextmanager
+    def as_views(self) -> Iterator[str]:
+        """Yield the text with temporary views in place of the frames; the views are dropped afterwards."""
+        views = [f"_delta_{uuid4().hex}" for _ in self.frames]
+        try:
+            for view, frame in zip(views, self.frames, strict=True):
+                frame.createOrReplaceTempView(view)
+            yield _joined(list(self.pieces), views)
+        finally:
+            for view, frame in zip(views, self.frames, strict=True):
+                frame.sparkSession.catalog.dropTempView(view)
+
+
+def _joined(pieces: list[str], names: list[str]) -> str:
+    return pieces[0] + "".join(name + piece for name, piece in zip(names, pieces[1:], strict=True))
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """A reference in a text: `start` to `end` are the name and the point in time."""
+
+    name: TableName
+    end: int
+    time: TimeTravel | None
+    has_alias: bool
+
+
+def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
+    """Return a query with the Delta tables in it as frames.
+
+    A reference without an alias gets the last part of its name as one, and columns that the whole name qualifies are
+    qualified by it. Raises the errors of reading the tables.
+    """
+    pieces, frames, place, alias = list[str](), list[DataFrame](), 0, ""
+    named = list[tuple[str, ...]]()
+    for one in _references(text, arguments):
+        frame = names.frame(one.name, one.time)
+        if frame is None:
+            continue
+        pieces.append(alias + text[place : one.name.start])
+        frames.append(frame)
+        alias, place = "", one.end
+        if not one.has_alias:
+            alias = f" AS {quoted(one.name.parts[-1])}"
+            named.append(names.whole(one.name.parts) or one.name.parts)
+    pieces.append(alias + text[place:])
+    return Spliced(tuple(_with_short_qualifiers(piece, named) for piece in pieces), tuple(frames))
+
+
+def _with_short_qualifiers(text: str, names: list[tuple[str, ...]]) -> str:
+    for parts in names:
+        text = requalify(text, tuple(parts[start:] for start in range(len(parts) - 1)), parts[-1])
+    return text
+
+
+# ------------------------------------------------------------------------------------------------------ references
+def _references(text: str, arguments: Arguments) -> list[_Reference]:
+    """Return the references to tables in the order of the text.
+
+    If the SQL library cannot parse the query, only paths are found.
+    """
+    reader = Reader(text)
+    reader.bind(arguments)
+    try:
+        nodes = list(table_references(parse_query(_with_masked_strings(text))))
+    except InvalidOperationError:
+        found = [_completed(reader, name) for name in _paths(reader)]
+    else:
+        found = [_completed(reader, name_of(node), bool(node.alias)) for node in nodes]
+    return sorted(found, key=lambda one: one.name.start)
+
+
+def _with_masked_strings(text: str) -> str:
+    """Return a text of the same length in which strings hold nothing that the SQL library reads in another way."""
+    pieces, place = list[str](), 0
+    for token in tokenize(text):
+        if token.kind is Kind.STRING:
+            pieces += [text[place : token.start], f"'{'x' * (token.end - token.start - 2)}'"]
+            place = token.end
+    return "".join([*pieces, text[place:]])
+
+
+def _completed(reader: Reader, name: TableName, has_alias: bool | None = None) -> _Reference:
+    """Return a reference with the point in time that follows its name."""
+    reader.index = next(place for place, token in enumerate(reader.tokens) if token.start >= name.end)
+    time = time_travel(reader) if at_time_travel(reader) else None
+    end = reader.tokens[reader.index - 1].end
+    if has_alias is None:
+        has_alias = reader.at("AS") or (reader.at_name() and not reader.at_any(*_AFTER_TABLES))
+    return _Reference(name, end, time, has_alias)
+
+
+def _paths(reader: Reader) -> Iterator[TableName]:
+    """Yield the names such as ``delta.`/path` `` that stand where tables do."""
+    for place in range(len(reader.tokens) - 3):
+        reader.index = place
+        first, dot, path = reader.tokens[place : place + 3]
+        if dot.text != "." or path.kind is not Kind.QUOTED or not is_path_name((first.text, str(path.value))):
+            continue
+        if reader.peek(-1).value in _BEFORE_TABLES and reader.peek(3).text != ".":
+            yield TableName((first.text, str(path.value)), first.start, path.end)
+
+
+_BEFORE_TABLES = ("FROM", "JOIN", ",", "TABLE", "USING", "INTO", "(")
+_AFTER_TABLES = (
+    *("WHERE", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL", "ON", "USING", "GROUP"),
+    *("HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "UNION", "EXCEPT", "MINUS", "INTERSECT"),
+    *("LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE", "WINDOW", "SELECT", "WHEN"),
+)

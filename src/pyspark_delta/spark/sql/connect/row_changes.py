@@ -1,0 +1,224 @@
+"""INSERT, DELETE, UPDATE, MERGE and TRUNCATE on Spark Connect, by the methods of `DeltaTable` and the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+import pyspark.sql.functions as sf
+from pyspark.sql import Column, DataFrame
+
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.interpreter.qualifiers import qualifiers, requalify, unqualified
+from pyspark_delta.parser.row_statements import (
+    Assignment,
+    DeleteFrom,
+    InsertInto,
+    MergeAction,
+    MergeClause,
+    MergeInto,
+    MergeRows,
+    UpdateTable,
+)
+from pyspark_delta.parser.values import Path, SqlText, TableName
+from pyspark_delta.schema.column_paths import column_path_text, quoted
+from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.engine.write.save import write_table
+from pyspark_delta.spark.sql.connect.names import Names
+from pyspark_delta.spark.sql.connect.rewrite import splice
+from pyspark_delta.spark.sql.targets import SqlTable
+from pyspark_delta.write.engine import WriteRequest
+from pyspark_delta.write.options import WriteOptions, parse_options
+
+RunQuery = Callable[[str], DataFrame]
+"""Runs a query in which tables may be Delta tables."""
+
+_TARGET, _SOURCE = "_delta_target", "_delta_source"
+_MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+class Conditions:
+    """Conditions and values of a statement as the methods take them: qualified by aliases.
+
+    Delta tables in their subqueries are temporary views while the statement runs.
+    """
+
+    def __init__(self, names: Names, stack: ExitStack, aliases: dict[tuple[Path, ...], str]) -> None:
+        self._names, self._stack, self._aliases = names, stack, aliases
+
+    def text(self, text: SqlText) -> str:
+        """Return the SQL of a condition or a value."""
+        found = text.text
+        if "select" in found.casefold():  # a subquery
+            query = self._stack.enter_context(splice(self._names, f"SELECT {found}").as_views())
+            found = query.removeprefix("SELECT ")
+        for qualified, alias in self._aliases.items():
+            found = requalify(found, qualified, alias) if qualified else found
+        return found
+
+    def optional(self, text: SqlText | None) -> str | None:
+        """Return the SQL of a condition, if there is one."""
+        return None if text is None else self.text(text)
+
+    def values(self, assignments: Sequence[Assignment], target: tuple[Path, ...]) -> dict[str, str | Column]:
+        """Return the values by the names of columns. Raises InvalidOperationError for a column with two values."""
+        values: dict[str, str | Column] = {}
+        for one in assignments:
+            name = column_path_text(unqualified(one.column, target))
+            if name in values:
+                raise InvalidOperationError(
+                    f"The column {name} gets two values. Nothing was changed. Give it one.",
+                    error_class="DELTA_CONFLICT_SET_COLUMN",
+                    column=name,
+                )
+            values[name] = self.text(one.value)
+        return values
+
+
+@contextmanager
+def _conditions(names: Names, aliases: dict[tuple[Path, ...], str]) -> Iterator[Conditions]:
+    with ExitStack() as stack:
+        yield Conditions(names, stack, aliases)
+
+
+def _refuse_ctes(ctes: SqlText | None) -> None:
+    if ctes is not None:
+        raise InvalidOperationError(
+            "On Spark Connect, WITH is supported before queries and INSERT. Nothing was changed. Write the query where "
+            "it is used: MERGE INTO t USING (WITH ... SELECT ...) AS s ON ...",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sqlstate="0AKDC",
+        )
+
+
+def delete(names: Names, statement: DeleteFrom, table: SqlTable) -> DataFrame:
+    """Carry out a DELETE. Raises as `DeltaTable.delete`."""
+    _refuse_ctes(statement.ctes)
+    found = qualifiers(statement.table, statement.alias)
+    with _conditions(names, {found: _TARGET}) as conditions:
+        target = table.delta_table(names.spark).alias(_TARGET)
+        return target.delete(conditions.optional(statement.where))
+
+
+def update(names: Names, statement: UpdateTable, table: SqlTable) -> DataFrame:
+    """Carry out an UPDATE. Raises as `DeltaTable.update`."""
+    _refuse_ctes(statement.ctes)
+    found = qualifiers(statement.table, statement.alias)
+    with _conditions(names, {found: _TARGET}) as conditions:
+        target = table.delta_table(names.spark).alias(_TARGET)
+        values = conditions.values(statement.assignments, found)
+        return target.update(conditions.optional(statement.where), values)
+
+
+def merge(names: Names, statement: MergeInto, table: SqlTable, run: RunQuery) -> DataFrame:
+    """Carry out a MERGE. Raises as `DeltaMergeBuilder.execute`."""
+    _refuse_ctes(statement.ctes)
+    targets = qualifiers(statement.target, statement.target_alias)
+    sources: tuple[Path, ...]
+    if isinstance(statement.source, SqlText):
+        source, sources = run(statement.source.text), (((statement.source_alias,),) if statement.source_alias else ())
+    else:
+        source = _source_table(names, statement, run)
+        sources = qualifiers(statement.source, statement.source_alias)
+    with _conditions(names, {sources: _SOURCE, targets: _TARGET}) as conditions:
+        target = table.delta_table(names.spark).alias(_TARGET)
+        builder = target.merge(source.alias(_SOURCE), conditions.text(statement.condition))
+        for clause in statement.clauses:
+            builder = _with_clause(builder, clause, conditions, targets)
+        return (builder.withSchemaEvolution() if statement.evolves else builder).execute()
+
+
+def _source_table(names: Names, statement: MergeInto, run: RunQuery) -> DataFrame:
+    source = statement.source
+    assert not isinstance(source, SqlText)
+    name = source if isinstance(source, TableName) else TableName(("delta", source.path))
+    frame = names.frame(name, statement.source_time)
+    return run(f"TABLE {'.'.join(map(quoted, name.parts))}") if frame is None else frame
+
+
+def _with_clause(
+    builder: DeltaMergeBuilder, clause: MergeClause, conditions: Conditions, targets: tuple[Path, ...]
+) -> DeltaMergeBuilder:
+    condition = conditions.optional(clause.condition)
+    values = None if clause.assignments is None else conditions.values(clause.assignments, targets)
+    match clause.rows, clause.action:
+        case MergeRows.MATCHED, MergeAction.DELETE:
+            return builder.whenMatchedDelete(condition)
+        case MergeRows.MATCHED, _:
+            if values is None:
+                return builder.whenMatchedUpdateAll(condition)
+            return builder.whenMatchedUpdate(condition, values)
+        case MergeRows.NOT_MATCHED, _:
+            if values is None:
+                return builder.whenNotMatchedInsertAll(condition)
+            return builder.whenNotMatchedInsert(condition, values)
+        case MergeRows.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE:
+            return builder.whenNotMatchedBySourceDelete(condition)
+    return builder.whenNotMatchedBySourceUpdate(condition, values)
+
+
+# ---------------------------------------------------------------------------------------------------------- INSERT
+def insert(names: Names, statement: InsertInto, table: SqlTable, run: RunQuery) -> None:
+    """Carry out an INSERT. Raises as `df.write`, and SchemaMismatchError for another number of columns."""
+    if statement.if_not_exists:
+        raise InvalidOperationError(
+            "INSERT OVERWRITE ... IF NOT EXISTS is not supported for Delta tables. Nothing was written. Leave it out.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sqlstate="0AKDC",
+        )
+    replaces = statement.overwrite or statement.replace_where or statement.replace_on or statement.replace_using
+    options = _options(names, statement, table)
+    mode = "overwrite" if replaces else "append"
+    frame = _new_rows(statement, table, run(statement.query.text))
+    write_table(frame, WriteRequest(table.location, mode, options, must_exist=True))
+
+
+def _new_rows(statement: InsertInto, table: SqlTable, frame: DataFrame) -> DataFrame:
+    """Return the new rows by the names of the table's columns."""
+    static = {_column(one.column): one.value.text for one in statement.partition if one.value is not None}
+    if not statement.by_name:
+        folded = {name.casefold() for name in static}
+        listed = [name for name in table.snapshot().schema.names if name.casefold() not in folded]
+        if statement.columns is not None:
+            listed = [_column(path) for path in statement.columns]
+        if len(listed) != len(frame.columns):
+            raise SchemaMismatchError(
+                f"The query has {len(frame.columns)} columns ({', '.join(frame.columns)}), and {len(listed)} are to be "
+                f"inserted: {', '.join(listed)}. Nothing was written. Select as many, or list the columns.",
+                error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
+            )
+        frame = frame.toDF(*listed)
+    for name, value in static.items():
+        frame = frame.withColumn(name, sf.expr(value))
+    return frame
+
+
+def _column(path: Path) -> str:
+    if len(path) != 1:
+        raise InvalidOperationError(
+            f"{column_path_text(path)} is inside of a struct. Nothing was written. List columns of the table itself."
+        )
+    return path[0]
+
+
+def _options(names: Names, statement: InsertInto, table: SqlTable) -> WriteOptions:
+    options = replace(parse_options(table.storage_options), catalog_table=table.catalog_table)
+    if statement.evolves:
+        options = replace(options, merge_schema=True)
+    if statement.replace_where is not None:
+        where = requalify(statement.replace_where.text, qualifiers(statement.table, statement.alias))
+        return replace(options, replace_where=where)
+    if statement.replace_on is not None:
+        return replace(options, replace_on=statement.replace_on.text, target_alias=statement.alias)
+    if statement.replace_using:
+        return replace(options, replace_using=tuple(column_path_text(path) for path in statement.replace_using))
+    if not statement.overwrite:
+        return options
+    static = [
+        f"{column_path_text(one.column)} <=> ({one.value.text})" for one in statement.partition if one.value is not None
+    ]
+    if static:
+        return replace(options, replace_where=" AND ".join(static), dynamic_partitions=False)
+    dynamic = (names.spark.conf.get(_MODE, "static") or "").lower() == "dynamic"
+    return replace(options, dynamic_partitions=dynamic)

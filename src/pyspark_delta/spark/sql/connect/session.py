@@ -1,0 +1,271 @@
+"""`spark.sql` of enabled Spark Connect sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from pyspark_delta.catalog.connections import connected_names, find_catalog
+from pyspark_delta.errors import InvalidOperationError, SqlSyntaxError, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.interpreter.execute import run
+from pyspark_delta.interpreter.session import Session
+from pyspark_delta.parser import catalog_statements as cs
+from pyspark_delta.parser import parse, parse_any
+from pyspark_delta.parser import row_statements as rs
+from pyspark_delta.parser import table_statements as ts
+from pyspark_delta.parser.arguments import Arguments
+from pyspark_delta.parser.reader import Reader
+from pyspark_delta.parser.statements import DeltaStatement
+from pyspark_delta.parser.values import TableName
+from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.spark.engine.write.save import write_table
+from pyspark_delta.spark.session.identifiers import identify_or_create
+from pyspark_delta.spark.sql import execute
+from pyspark_delta.spark.sql.connect import row_changes
+from pyspark_delta.spark.sql.connect.names import Names, identifier
+from pyspark_delta.spark.sql.connect.rewrite import splice
+from pyspark_delta.spark.sql.targets import is_path_name
+from pyspark_delta.storage import normalize_location
+from pyspark_delta.write.engine import WriteRequest
+from pyspark_delta.write.options import parse_options
+
+Before: TypeAlias = Callable[..., DataFrame]
+"""PySpark's own `sql`."""
+
+_CATALOG_WORDS = re.compile(r"\s*(?:USE|SHOW|SET\s+CATALOG)\b", re.IGNORECASE)
+
+
+def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mapping[str, Any]) -> DataFrame:
+    """Run a statement: one about Delta tables in this process, any other on the server.
+
+    Raises SqlSyntaxError, and the errors of the method that carries a statement out.
+    """
+    names = Names.of(spark)
+
+    def on_server() -> DataFrame:
+        return before(spark, text, args, **frames)
+
+    own = parse(text, args)
+    if own is not None:
+        return _own(names, own, on_server)
+    if not _may_concern(names, text):
+        return on_server()
+    try:
+        statement = parse_any(text, args)
+    except SqlSyntaxError:
+        return on_server()  # its grammar is larger, and its message names the place as well
+    if isinstance(statement, rs.Query):
+        return _query(names, before, text, args, frames)
+
+    def query(inner: str) -> DataFrame:
+        return _query(names, before, inner, None, {})
+
+    found = _Statements(names, query, on_server).run(statement)
+    return _view(names, text, args, query) or on_server() if found is None else found
+
+
+def _may_concern(names: Names, text: str) -> bool:
+    """Return True if a text may be about Delta tables that this process knows. Other texts are not parsed."""
+    folded = text.casefold()
+    if "delta" in folded or names.namespace.catalog is not None:
+        return True
+    connected = connected_names()
+    if any(name.casefold() in folded for name in connected):
+        return True
+    return bool(connected) and _CATALOG_WORDS.match(text) is not None
+
+
+def _query(names: Names, before: Before, text: str, args: Any, frames: Mapping[str, Any]) -> DataFrame:
+    """Run a query; its Delta tables are frames, and the server does the rest."""
+    spliced = splice(names, text, args)
+    if not spliced.frames:
+        return before(names.spark, text, args, **frames)
+    written, own = spliced.formatted(escapes=not frames)
+    return before(names.spark, written, args, **frames, **own)
+
+
+def _own(names: Names, statement: DeltaStatement, on_server: Callable[[], DataFrame]) -> DataFrame:
+    """Carry out a statement of Delta's own grammar."""
+    target = getattr(statement, "table", None)
+    if isinstance(target, TableName) and names.whole(target.parts) is None and execute.is_of_spark_too(statement):
+        return on_server()
+    found = execute.execute(names.spark, names.qualified(statement))
+    return nothing(names.spark) if found is None else found
+
+
+def _view(names: Names, text: str, args: Arguments, query: Callable[[str], DataFrame]) -> DataFrame | None:
+    """Make a temporary view over a query with Delta tables; None for any other statement.
+
+    Raises InvalidOperationError for a permanent one, which the server could not resolve later.
+    """
+    reader = Reader(text)
+    reader.bind(args)
+    if not reader.accept("CREATE"):
+        return None
+    replaces = reader.accept("OR", "REPLACE")
+    is_global = reader.accept("GLOBAL")
+    temporary = reader.accept("TEMPORARY") or reader.accept("TEMP")
+    if not reader.accept("VIEW"):
+        return None
+    reader.accept("IF", "NOT", "EXISTS")
+    if not reader.at_name():
+        return None
+    view = reader.path()
+    if not reader.accept("AS"):
+        return None
+    inner = reader.cut("a query").text
+    if not splice(names, inner).frames:
+        return None
+    if not temporary:
+        raise InvalidOperationError(
+            f"The view {column_path_text(view)} would be permanent, and the Spark Connect server does not know the "
+            "Delta tables that it reads. Nothing was created. Use CREATE TEMPORARY VIEW.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sqlstate="0AKDC",
+        )
+    frame = query(inner)
+    make = {
+        (False, False): frame.createTempView,
+        (False, True): frame.createOrReplaceTempView,
+        (True, False): frame.createGlobalTempView,
+        (True, True): frame.createOrReplaceGlobalTempView,
+    }[is_global, replaces]
+    make(view[-1])
+    return nothing(names.spark)
+
+
+def nothing(spark: SparkSession) -> DataFrame:
+    """Return the result of a statement without rows."""
+    return spark.createDataFrame([], StructType())
+
+
+class _Statements:
+    """Carries out statements on tables that this process knows. Statements on others return None."""
+
+    def __init__(self, names: Names, query: row_changes.RunQuery, on_server: Callable[[], DataFrame]) -> None:
+        self._names, self._query, self._on_server = names, query, on_server
+        self._spark = names.spark
+
+    def run(self, statement: Any) -> DataFrame | None:
+        """Carry out a statement; None if it is the server's."""
+        match statement:
+            case rs.DeleteFrom() | rs.UpdateTable() | rs.InsertInto() | rs.TruncateTable() | rs.MergeInto():
+                return self._rows(statement)
+            case ts.CreateTable():
+                return self._create(statement)
+            case cs.Use():
+                return self._use(statement)
+            case cs.ShowCatalogs():
+                mine = self._in_client(statement)
+                return self._on_server().union(mine).distinct().sort("catalog")
+            case cs.ShowSchemas() | cs.ShowTables():
+                return self._in_client(statement) if self._is_mine(statement.namespace) else None
+            case cs.CreateSchema() | cs.DropSchema():
+                return self._in_client(statement) if self._is_mine(statement.name.parts[:-1]) else None
+            case None:
+                return None
+        table = statement.table
+        if isinstance(table, TableName) and self._names.whole(table.parts) is None:
+            return None
+        return self._in_client(self._names.qualified(statement))
+
+    def _rows(self, statement: Any) -> DataFrame | None:
+        table = self._names.find(statement.target if isinstance(statement, rs.MergeInto) else statement.table)
+        if table is None:
+            return None if not isinstance(statement, rs.InsertInto) else self._insert_on_server(statement)
+        match statement:
+            case rs.DeleteFrom():
+                return row_changes.delete(self._names, statement, table)
+            case rs.UpdateTable():
+                return row_changes.update(self._names, statement, table)
+            case rs.MergeInto():
+                return row_changes.merge(self._names, statement, table, self._query)
+            case rs.InsertInto():
+                row_changes.insert(self._names, statement, table, self._query)
+            case _:
+                table.delta_table(self._spark).delete()
+        return nothing(self._spark)
+
+    def _insert_on_server(self, statement: rs.InsertInto) -> DataFrame | None:
+        """Insert rows of Delta tables into a table of the server; None if no Delta table is read."""
+        spliced = splice(self._names, statement.query.text)
+        simple = replace(statement, query=statement.query, table=statement.table) == rs.InsertInto(
+            statement.table, statement.query, overwrite=statement.overwrite
+        )
+        if not spliced.frames or not simple or not isinstance(statement.table, TableName):
+            return None
+        frame = self._query(statement.query.text)
+        frame.write.insertInto(identifier(statement.table.parts), overwrite=statement.overwrite)
+        return nothing(self._spark)
+
+    # ------------------------------------------------------------------------------------------------- definitions
+    def _create(self, statement: ts.CreateTable) -> DataFrame | None:
+        table = statement.table
+        parts = self._names.whole(table.parts) if isinstance(table, TableName) else ("delta", table.path)
+        if parts is None:
+            return None
+        if statement.query is None:
+            return self._in_client(self._names.qualified(statement))
+        self._create_as_query(statement, parts)
+        return nothing(self._spark)
+
+    def _create_as_query(self, statement: ts.CreateTable, parts: tuple[str, ...]) -> None:
+        from pyspark_delta.interpreter.definitions import check_query_definition, partitioning
+
+        check_query_definition(statement)
+        name = TableName(parts)
+        target = Session(self._names.namespace).names.resolve(name)
+        exists = target.exists()
+        if exists and statement.if_not_exists:
+            return
+        if exists and not statement.replaces:
+            raise TableAlreadyExistsError(target.shown, "Use CREATE OR REPLACE TABLE, or INSERT INTO.")
+        if not exists and not statement.creates:
+            raise TableNotFoundError(target.shown, "REPLACE TABLE replaces a table that exists")
+        assert statement.query is not None
+        frame = self._query(statement.query.text)
+        if is_path_name(parts):
+            location, options = normalize_location(parts[1]), parse_options({})
+        else:
+            found = identify_or_create(self._spark, identifier(parts))
+            assert found is not None
+            location = normalize_location(found.path)
+            options = replace(parse_options(found.storage_options), catalog_table=found.catalog_table)
+        options = replace(
+            options,
+            partition_by=tuple(partitioning(statement)) or None,
+            cluster_by=tuple(column_path_text(path) for path in statement.cluster_by),
+            properties=dict(statement.properties),
+        )
+        mode, operation = ("replace", "CREATE OR REPLACE") if statement.replaces else ("error", "CREATE")
+        if not statement.creates:
+            operation = "REPLACE"
+        write_table(frame, WriteRequest(location, mode, options, False, f"{operation} TABLE AS SELECT"))
+
+    # ---------------------------------------------------------------------------------------------------- catalogs
+    def _use(self, statement: cs.Use) -> DataFrame | None:
+        namespace = self._names.namespace
+        if not self._is_mine(statement.name[:1] if statement.kind != "SCHEMA" or len(statement.name) > 1 else ()):
+            namespace.catalog = namespace.schema = None
+            return None
+        return self._in_client(statement)
+
+    def _is_mine(self, namespace: tuple[str, ...]) -> bool:
+        """Return True if a namespace begins with a connected catalog, or if one is the current catalog."""
+        if namespace and find_catalog(namespace[0]) is not None:
+            return True
+        return self._names.namespace.catalog is not None and len(namespace) < 2 and not self._is_of_server(namespace)
+
+    def _is_of_server(self, namespace: tuple[str, ...]) -> bool:
+        return bool(namespace) and namespace[0].lower() == "spark_catalog"
+
+    def _in_client(self, statement: Any) -> DataFrame:
+        """Carry out a statement without Spark, and return its result as a frame."""
+        result: pa.Table = run(statement, Session(self._names.namespace))
+        return self._spark.createDataFrame(result) if result.num_columns else nothing(self._spark)

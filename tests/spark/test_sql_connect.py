@@ -1,0 +1,117 @@
+"""SQL of Spark Connect sessions: queries, changes and definitions of Delta tables at paths and in catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+
+from pyspark_delta import Table, connect_catalog, disconnect_catalog
+from pyspark_delta.errors import InvalidOperationError, SqlSyntaxError, TableAlreadyExistsError
+
+
+@pytest.fixture
+def table(delta_connect: SparkSession, tmp_path: Path) -> str:
+    Table.write(tmp_path / "t", {"id": [1, 2, 3], "s": ["a", "b", None]}).delete("id = 3")
+    return f"delta.`{tmp_path}/t`"
+
+
+def rows(spark: SparkSession, text: str, **options: Any) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in spark.sql(text, **options).collect()]
+
+
+def test_queries_read_tables_at_paths(delta_connect: SparkSession, table: str) -> None:
+    spark = delta_connect
+    text = f"""
+        WITH x AS (SELECT * FROM {table} VERSION AS OF 0 /* all {{rows}} */)
+        SELECT {table}.id, x.s, '{table}' AS text, map('a', 1)['a'] FROM {table} JOIN x ON {table}.id = x.id
+        WHERE x.id IN (SELECT id FROM {table} WHERE id >= :least) ORDER BY 1"""
+    assert rows(spark, text, args={"least": 1}) == [(1, "a", table, 1), (2, "b", table, 1)]
+    assert rows(spark, f"SELECT max(id) FROM {{mine}} m JOIN {table} t USING (id)", mine=spark.range(2)) == [(1,)]
+
+
+def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
+    spark = delta_connect
+    assert rows(spark, f"UPDATE {table} AS x SET x.s = concat(x.s, '!') WHERE x.id = 1") == [(1,)]
+    assert rows(spark, f"DELETE FROM {table} WHERE {table}.id IN (SELECT max(id) FROM {table})") == [(1,)]
+    assert rows(spark, f"INSERT INTO {table} VALUES (7, 'seven')") == []
+    assert rows(spark, f"INSERT INTO {table} (s, id) SELECT upper(s), id + 1 FROM {table} WHERE id = 7") == []
+    merged = rows(
+        spark,
+        f"""MERGE INTO {table} AS x USING (SELECT id, 'm' AS s FROM {table} WHERE id > 1 UNION ALL SELECT 9, 'n') AS y
+            ON x.id = y.id WHEN MATCHED AND x.id = 8 THEN DELETE WHEN MATCHED THEN UPDATE SET s = y.s
+            WHEN NOT MATCHED THEN INSERT *""",
+    )
+    assert merged == [(3, 1, 1, 1)]
+    assert rows(spark, f"SELECT * FROM {table} ORDER BY id") == [(1, "a!"), (7, "m"), (9, "n")]
+    spark.sql(f"INSERT INTO {table} REPLACE WHERE id > 1 SELECT 5, 'five'")
+    assert rows(spark, f"SELECT id FROM {table} ORDER BY id") == [(1,), (5,)]
+    spark.sql(f"INSERT OVERWRITE {table} VALUES (0, 'zero')")
+    assert rows(spark, f"SELECT id FROM {table}") == [(0,)]
+    spark.sql(f"TRUNCATE TABLE {table}")
+    assert rows(spark, f"SELECT id FROM {table}") == []
+
+
+def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, table: str, tmp_path: Path) -> None:
+    spark = delta_connect
+    made = f"delta.`{tmp_path}/made`"
+    spark.sql(f"CREATE TABLE {made} USING delta PARTITIONED BY (k) AS SELECT id, id % 2 AS k FROM {table}")
+    assert Table.open(tmp_path / "made").partition_columns == ("k",)
+    with pytest.raises(TableAlreadyExistsError):
+        spark.sql(f"CREATE TABLE {made} AS SELECT 1 AS a")
+    spark.sql(f"ALTER TABLE {made} SET TBLPROPERTIES ('a' = 'b')")
+    spark.sql(f"ALTER TABLE {made} ADD COLUMNS (more STRING)")
+    assert rows(spark, f"SHOW TBLPROPERTIES {made}") == [("a", "b")]
+    assert [row[0] for row in rows(spark, f"DESCRIBE {made}")][:3] == ["id", "k", "more"]
+    assert spark.sql(f"DESCRIBE HISTORY {made} LIMIT 1").first()["operation"] == "ADD COLUMNS"  # type: ignore[index]
+    assert rows(spark, f"RESTORE {made} TO VERSION AS OF 0")[0][1] == 2
+    assert rows(spark, f"OPTIMIZE '{tmp_path}/made'")[0][0] == f"file:{tmp_path}/made"
+    with pytest.raises(SqlSyntaxError, match="expected HOURS"):
+        spark.sql(f"VACUUM {made} RETAIN 7")
+
+
+def test_views_are_temporary(delta_connect: SparkSession, table: str) -> None:
+    spark = delta_connect
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW sql_connect_view AS SELECT id FROM {table} WHERE s = 'a'")
+    assert rows(spark, "SELECT * FROM sql_connect_view") == [(1,)]
+    spark.catalog.dropTempView("sql_connect_view")
+    with pytest.raises(InvalidOperationError, match="would be permanent"):
+        spark.sql(f"CREATE VIEW v AS SELECT * FROM {table}")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[str]:
+    made = connect_catalog(f"sqlite:///{tmp_path}/catalog.db", "shop")
+    made.create_schema("sales")
+    yield "shop"
+    disconnect_catalog("shop")
+
+
+def test_names_of_catalogs(delta_connect: SparkSession, catalog: str, table: str) -> None:
+    spark = delta_connect
+    spark.sql("CREATE TABLE shop.sales.o (id BIGINT)")
+    spark.sql("USE shop.sales")
+    spark.sql("INSERT INTO o SELECT id FROM range(3)")
+    assert rows(spark, "SELECT o.id, shop.sales.o.id FROM o WHERE id > 1") == [(2, 2)]
+    spark.sql(f"CREATE TABLE p AS SELECT id FROM {table}")
+    assert rows(spark, "DELETE FROM p WHERE id = 1") == [(1,)]
+    assert [row[1] for row in rows(spark, "SHOW TABLES")] == ["o", "p"]
+    assert ("shop",) in rows(spark, "SHOW CATALOGS")
+    spark.sql("DROP TABLE p")
+    spark.sql("USE spark_catalog.default")
+    with pytest.raises(AnalysisException):
+        spark.sql("SELECT * FROM o").collect()
+    assert rows(spark, "SELECT count(*) FROM shop.sales.o") == [(3,)]
+
+
+def test_other_statements_are_the_servers(delta_connect: SparkSession) -> None:
+    spark = delta_connect
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW delta_of_nothing AS SELECT 1 AS delta")
+    assert spark.sql("SELECT delta, ':x' FROM delta_of_nothing WHERE delta = ?", args=[1]).collect() == [Row(1, ":x")]
+    with pytest.raises(AnalysisException, match="delta_nope"):
+        spark.sql("DELETE FROM delta_nope WHERE a = 1")
+    spark.catalog.dropTempView("delta_of_nothing")
