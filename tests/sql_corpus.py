@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from pyspark_delta.parser.statements import (
     AddConstraint,
+    BeginTransaction,
     Clone,
     ClusterBy,
+    CommitTransaction,
     ConvertToDelta,
     DeltaStatement,
     DescribeDetail,
@@ -21,6 +23,7 @@ from pyspark_delta.parser.statements import (
     ReorgPurge,
     ReorgUpgradeUniform,
     Restore,
+    RollbackTransaction,
     SyncIdentity,
     Undo,
     Vacuum,
@@ -242,6 +245,9 @@ EXTENSIONS = [
     ),
     Case("UNDO t", Undo(T), (), OURS),
     Case("UNDO delta.`/data/t`", Undo(P), ("UNDO delta",), OURS),
+    Case("BEGIN TRANSACTION;", BeginTransaction(), ("BEGIN TRANSACTION",), OURS),
+    Case("commit transaction", CommitTransaction(), ("commit",), OURS),
+    Case("ROLLBACK -- all of it\n", RollbackTransaction(), (), OURS),
 ]
 CASES = [*VACUUMS, *DESCRIBES, *OPTIMIZES, *REORGS, *RESTORES, *COPIES, *ALTERS, *EXTENSIONS]
 
@@ -284,6 +290,8 @@ REFUSED = {
     "ALTER TABLE t CLUSTER BY a": (25, "expected ("),
     "ALTER TABLE t ALTER COLUMN c SYNC": (33, "expected IDENTITY"),
     "FSCK TABLE t": (5, "expected REPAIR"),
+    "COMMIT WORK": (7, "expected the end of the statement"),
+    "BEGIN TRANSACTION t": (18, "expected the end of the statement"),
     "UNDO": (4, "expected the name of a table or a path in quotes after UNDO"),
 }
 

@@ -13,8 +13,10 @@ from pyspark_delta.parser.clauses import at_time_travel, properties, time_travel
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.statements import (
     AddConstraint,
+    BeginTransaction,
     Clone,
     ClusterBy,
+    CommitTransaction,
     ConvertToDelta,
     DeltaStatement,
     DescribeDetail,
@@ -27,6 +29,7 @@ from pyspark_delta.parser.statements import (
     ReorgPurge,
     ReorgUpgradeUniform,
     Restore,
+    RollbackTransaction,
     SyncIdentity,
     Undo,
     Vacuum,
@@ -37,7 +40,8 @@ from pyspark_delta.parser.values import Path, SqlText, TableName, TableReference
 _SPACE = r"(?:\s|--(?:\\\n|[^\r\n])*+)"
 # Only these texts are read as tokens: others are decided by a search or two, in a microsecond.
 _CANDIDATE = re.compile(
-    rf"{_SPACE}*+(?:/\*|(?:VACUUM|OPTIMIZE|REORG|RESTORE|UNDO|CONVERT|GENERATE|FSCK)\b"
+    rf"{_SPACE}*+(?:/\*|(?:VACUUM|OPTIMIZE|REORG|RESTORE|UNDO|CONVERT|GENERATE|FSCK|COMMIT|ROLLBACK)\b"
+    rf"|BEGIN{_SPACE}++(?:/\*|TRANSACTION\b)"
     rf"|DESC(?:RIBE)?{_SPACE}++(?:/\*|DETAIL\b|HISTORY\b)"
     rf"|(?P<alter>ALTER)\b|(?P<clone>CREATE|REPLACE)\b)",
     re.IGNORECASE,
@@ -77,6 +81,8 @@ def _is_delta(word: str, reader: Reader) -> bool:
     reader.accept(word)
     try:
         match word:
+            case "BEGIN":
+                return reader.accept("TRANSACTION")
             case "DESC" | "DESCRIBE":
                 return _is_describe(reader)
             case "CREATE" | "REPLACE":
@@ -289,8 +295,25 @@ def _drop_feature(reader: Reader, table: TableReference) -> DropFeature:
     return DropFeature(table, feature, truncate)
 
 
+def _begin(reader: Reader) -> BeginTransaction:
+    reader.expect("TRANSACTION")
+    return BeginTransaction()
+
+
+def _commit(reader: Reader) -> CommitTransaction:
+    reader.accept("TRANSACTION")
+    return CommitTransaction()
+
+
+def _rollback(reader: Reader) -> RollbackTransaction:
+    reader.accept("TRANSACTION")
+    return RollbackTransaction()
+
+
 _STATEMENTS: Mapping[str, Callable[[Reader], DeltaStatement]] = {
     "ALTER": _alter,
+    "BEGIN": _begin,
+    "COMMIT": _commit,
     "CONVERT": _convert,
     "CREATE": _create_clone,
     "DESC": _describe,
@@ -301,6 +324,7 @@ _STATEMENTS: Mapping[str, Callable[[Reader], DeltaStatement]] = {
     "REORG": _reorg,
     "REPLACE": _replace_clone,
     "RESTORE": _restore,
+    "ROLLBACK": _rollback,
     "UNDO": _undo,
     "VACUUM": _vacuum,
 }

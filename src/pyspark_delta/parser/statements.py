@@ -172,6 +172,21 @@ class FsckRepair:
     dry_run: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class BeginTransaction:
+    """`BEGIN TRANSACTION`: the following changes of one table become one commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTransaction:
+    """`COMMIT [TRANSACTION]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTransaction:
+    """`ROLLBACK [TRANSACTION]`: discard the changes since `BEGIN TRANSACTION`."""
+
+
 DeltaStatement: TypeAlias = (
     Vacuum
     | DescribeDetail
@@ -190,5 +205,8 @@ DeltaStatement: TypeAlias = (
     | ClusterBy
     | SyncIdentity
     | FsckRepair
+    | BeginTransaction
+    | CommitTransaction
+    | RollbackTransaction
 )
 """A statement of Delta's own grammar."""

@@ -89,17 +89,16 @@ class DeltaTransaction:
     # --------------------------------------------------------------------------------------------------- writes
     def append(self, df: DataFrame, **options: object) -> DeltaTransaction:
         """Add rows; `options` are those of DataFrameWriter, such as `mergeSchema=True`. Raises as a write does."""
-        return self._write(df, "append", options)
+        return self._write(df, "append", self._options(options))
 
     def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
         """Replace all rows, or those that `options` select, such as `replaceWhere="month = 1"`.
 
         Raises as a write does, and InvalidOperationError if it affects rows that the transaction wrote or changed.
         """
-        return self._write(df, "overwrite", options)
+        return self._write(df, "overwrite", self._options(options))
 
-    def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
-        options = self._options(given)
+    def _write(self, frame: DataFrame, mode: str, options: WriteOptions) -> DeltaTransaction:
         if not self._is_done:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
             files = replace(options.files, storage_options=storage_options)
@@ -114,12 +113,16 @@ class DeltaTransaction:
         return self
 
     def _options(self, given: Mapping[str, object]) -> WriteOptions:
-        """Return the options of an operation, with the session's defaults.
+        """Return the options of an operation, with the session's defaults."""
+        return self._prepared(parse_options(given))
+
+    def _prepared(self, options: WriteOptions) -> WriteOptions:
+        """Return options with the session's defaults.
 
         An application transaction that they name applies to the whole transaction.
         """
         self._transaction.require_open()
-        options = with_session_defaults(self._spark, parse_options(given))
+        options = with_session_defaults(self._spark, options)
         if options.transaction is not None:
             self.setTransaction(options.transaction.app_id, options.transaction.version)
         return options

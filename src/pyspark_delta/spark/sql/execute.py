@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -17,6 +18,7 @@ from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.sql.results import lost_files, vacuum_paths
 from pyspark_delta.spark.sql.targets import SqlTable, find_table, is_delta_name
+from pyspark_delta.spark.sql.transactions import begin, check_none, commit, rollback
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 _Run: TypeAlias = "Callable[[SparkSession, Any], DataFrame | None]"
 
 _TIMESTAMP_FORMAT = "yyyy-MM-dd HH:mm:ss.SSSSSS"
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+# Statements that make no commit of their own.
+_IN_TRANSACTIONS = (
+    *(st.DescribeDetail, st.DescribeHistory),
+    *(st.BeginTransaction, st.CommitTransaction, st.RollbackTransaction),
+)
 # Statements that Spark's grammar has too, for other tables.
 _OF_SPARK_TOO = (st.AddConstraint, st.DropConstraint, st.ClusterBy)
 
@@ -36,7 +44,10 @@ def execute(spark: SparkSession, statement: st.DeltaStatement) -> DataFrame | No
     Raises TableNotFoundError, InvalidOperationError for the name of a table that is no Delta table, and as the method
     of `DeltaTable` that does the work.
     """
-    return _RUN[type(statement)](spark, statement)
+    kind = type(statement)
+    if kind not in _IN_TRANSACTIONS:
+        check_none(spark, _CAPITAL.sub(" ", kind.__name__).upper())
+    return _RUN[kind](spark, statement)
 
 
 def is_of_spark_too(statement: st.DeltaStatement) -> TypeGuard[st.AddConstraint | st.DropConstraint | st.ClusterBy]:
@@ -237,6 +248,18 @@ def _fsck(spark: SparkSession, statement: st.FsckRepair) -> DataFrame:
     return found
 
 
+def _begin(spark: SparkSession, _: st.BeginTransaction) -> None:
+    begin(spark)
+
+
+def _commit(spark: SparkSession, _: st.CommitTransaction) -> DataFrame:
+    return commit(spark)
+
+
+def _rollback(spark: SparkSession, _: st.RollbackTransaction) -> None:
+    rollback(spark)
+
+
 _RUN: dict[type, _Run] = {
     st.Vacuum: _vacuum,
     st.DescribeDetail: _detail,
@@ -255,4 +278,7 @@ _RUN: dict[type, _Run] = {
     st.ClusterBy: _cluster_by,
     st.SyncIdentity: _sync_identity,
     st.FsckRepair: _fsck,
+    st.BeginTransaction: _begin,
+    st.CommitTransaction: _commit,
+    st.RollbackTransaction: _rollback,
 }

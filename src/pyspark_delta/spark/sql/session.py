@@ -30,6 +30,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import texts
 from pyspark_delta.spark.frames.catalyst.scan import unavailable
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified
+from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.connected import ConnectedCatalog
 from pyspark_delta.spark.sql.classic.functions import BY_NAME, BY_PATH, ChangesFunction, register
@@ -215,7 +216,8 @@ def install(spark: SparkSession) -> None:
 
 
 def uninstall(spark: SparkSession) -> None:
-    """Restore a session to what it was before `install`."""
+    """Restore a session to what it was before `install`. An open transaction is rolled back."""
+    transactions.end(spark)
     with _lock:
         installation = _installed.pop(session_key(spark), None)
         if installation is not None:

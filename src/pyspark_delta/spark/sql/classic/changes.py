@@ -22,6 +22,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import kind_of
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.sql.classic.definitions import quoted_path
 from pyspark_delta.spark.sql.classic.relations import CATALYST
+from pyspark_delta.spark.sql.transactions import check_none
 from pyspark_delta.transaction.commit_info import engine_info
 
 _COMMENT = "comment"
@@ -32,6 +33,7 @@ def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Sna
 
     Raises InvalidOperationError for changes that Delta does not know, before anything is written, and as `Alteration`.
     """
+    check_none(spark, "ALTER TABLE")
     kinds = [kind_of(change) for change in changes]
     for kind in kinds:
         if kind not in _MAKE and kind not in ("SetProperty", "RemoveProperty", "AddColumn", "DeleteColumn"):

@@ -23,6 +23,7 @@ from pyspark_delta.spark.sql.classic.proxies import crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.writes import StagedDeltaTable, Target, WritableTable
+from pyspark_delta.spark.sql.transactions import check_none
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.evolution import default_properties
 from pyspark_delta.write.engine import WriteRequest
@@ -100,6 +101,7 @@ class Creation:
 
     def _create(self, destination: Destination, made: Declared, mode: CreateMode) -> None:
         spark = self._session.spark
+        check_none(spark, _STATEMENTS[mode].removesuffix(" AS SELECT"))
         properties = default_properties(made.definition.properties, session_properties(spark))
         create_table(
             destination.location,
@@ -112,6 +114,7 @@ class Creation:
         destination.register()
 
     def _stage(self, identifier: Any, info: tuple[Any, ...], mode: CreateMode) -> Any:
+        check_none(self._session.spark, _STATEMENTS[mode])
         parts, made = self._parts(identifier), self._declared(info)
         destination = self._destination(parts, made, mode)
 

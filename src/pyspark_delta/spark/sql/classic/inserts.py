@@ -17,7 +17,6 @@ from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
 from pyspark_delta.spark.frames.column_text import text_on
@@ -25,6 +24,7 @@ from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.stored_values import naming_values, stored
+from pyspark_delta.spark.sql.transactions import snapshot_of, write
 from pyspark_delta.statements.assignments import is_default_word
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import WriteRequest
@@ -201,7 +201,7 @@ def insert(query: Query, node: Any, target: Target) -> None:
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sqlstate="0AKDC",
         )
-    snapshot = target.table.snapshot()
+    snapshot = snapshot_of(query.spark, target.table)
     static, dynamic = _partitions(node.partitionSpec())
     evolves = bool(node.withSchemaEvolution())
     rows = Insert(
@@ -222,17 +222,29 @@ def insert(query: Query, node: Any, target: Target) -> None:
     elif node.overwrite():
         mode, options = "overwrite", _overwriting(query, rows, options)
     with naming_values():
-        write_table(rows.frame(), WriteRequest(target.table.location, mode, options, must_exist=True))
+        write(
+            query.spark, target.table, rows.frame(), WriteRequest(target.table.location, mode, options, must_exist=True)
+        )
 
 
 def replace_where(query: Query, node: Any, target: Target) -> None:
     """Carry out INSERT ... REPLACE WHERE as Spark 4.2 parses it. Raises as `insert`."""
-    snapshot, evolves = target.table.snapshot(), bool(node.withSchemaEvolution())
+    snapshot, evolves = snapshot_of(query.spark, target.table), bool(node.withSchemaEvolution())
     rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), evolves=evolves)
     options = _options(target, node.table(), evolves=evolves)
     options = replace(options, replace_where=_where(query, snapshot, target, node.deleteExpr()))
     with naming_values():
-        write_table(rows.frame(), WriteRequest(target.table.location, "overwrite", options, must_exist=True))
+        write(
+            query.spark,
+            target.table,
+            rows.frame(),
+            WriteRequest(target.table.location, "overwrite", options, must_exist=True),
+        )
+
+
+def _write(query: Query, target: Target, rows: Insert, mode: str, options: WriteOptions) -> None:
+    request = WriteRequest(target.table.location, mode, options, must_exist=True)
+    write(query.spark, target.table, rows.frame(), request)
 
 
 # ---------------------------------------------------------------------------------------------------- what is replaced

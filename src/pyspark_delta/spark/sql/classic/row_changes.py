@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
-from pyspark_delta.spark.engine.dml.execution import plan_statement, run_statement
+from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
 from pyspark_delta.spark.sql.classic.plans import Query, column_name, column_text, has_subquery, option
 from pyspark_delta.spark.sql.targets import SqlTable
+from pyspark_delta.spark.sql.transactions import run
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,12 +59,12 @@ def delete(query: Query, node: Any, target: Target) -> DataFrame:
     """Carry out a DELETE. Raises as `DeltaTable.delete`."""
     condition = None if _is_true(node.condition()) else query.column(node.condition())
     statement = delete_statement(query.spark, condition, target.name, target.qualifier)
-    return run_statement(query.spark, target.table.snapshot, statement)
+    return run(query.spark, target.table, statement)
 
 
 def truncate(query: Query, node: Any, target: Target) -> None:
     """Carry out a TRUNCATE TABLE: delete all rows. Raises as `DeltaTable.delete`."""
-    run_statement(query.spark, target.table.snapshot, delete_statement(query.spark))
+    run(query.spark, target.table, delete_statement(query.spark))
 
 
 def update(query: Query, node: Any, target: Target) -> DataFrame:
@@ -76,7 +77,7 @@ def update(query: Query, node: Any, target: Target) -> DataFrame:
         target.name,
         target.qualifier,
     )
-    return run_statement(query.spark, target.table.snapshot, statement)
+    return run(query.spark, target.table, statement)
 
 
 def merge(query: Query, node: Any, target: Target) -> DataFrame:
@@ -89,7 +90,7 @@ def merge(query: Query, node: Any, target: Target) -> DataFrame:
     statement = merge_statement(query.spark, source, condition, target.name, target.qualifier)
     builder = DeltaMergeBuilder(
         statement,
-        lambda merge: run_statement(query.spark, target.table.snapshot, merge),
+        lambda merge: run(query.spark, target.table, merge),
         lambda merge: plan_statement(query.spark, target.table.snapshot, merge),
     )
     for action in elements(node.matchedActions()):

@@ -37,6 +37,7 @@ from pyspark_delta.spark.sql.targets import (
     is_session_table,
     is_temporary_view,
 )
+from pyspark_delta.spark.sql.transactions import remembering_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -182,7 +183,7 @@ class Translator:
         else:
             table = find_table(self.spark, named.parts)
         assert table is not None
-        with refreshing(query, table):
+        with refreshing(query, table), remembering_failure(self.spark):
             return run(query, statement, Target(table, alias))
 
     def _run_either(

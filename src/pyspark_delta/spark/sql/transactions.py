@@ -1,0 +1,171 @@
+"""BEGIN TRANSACTION, COMMIT and ROLLBACK: statements of a session about one table, committed together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
+from pyspark_delta.spark.conf.sessions import session_key
+from pyspark_delta.spark.engine.dml.execution import run_statement
+from pyspark_delta.spark.engine.write.save import write_table
+from pyspark_delta.spark.sql.targets import SqlTable
+from pyspark_delta.statements.contract import Statement
+from pyspark_delta.write.engine import WriteRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class _Open:
+    """A transaction that is open. It begins on the table of its first statement."""
+
+    stack: ExitStack = field(default_factory=ExitStack)
+    table: SqlTable | None = None
+    snapshot: Snapshot | None = None
+    operations: DeltaTransaction | None = None
+    failure: Exception | None = None
+
+    def on(self, spark: SparkSession, table: SqlTable) -> DeltaTransaction:
+        """Return the transaction for a statement on a table.
+
+        Raises InvalidOperationError for another table than that of the statements before, and after a failure.
+        """
+        if self.failure is not None:
+            raise _state(f"An earlier statement of the transaction failed ({_line(self.failure)}). Run ROLLBACK.")
+        if self.table is not None and self.table.location != table.location:
+            raise _state(
+                f"The transaction changes {self.table.text}, so it cannot change {table.text}: all of its statements "
+                "are about one table. Run COMMIT or ROLLBACK first."
+            )
+        if self.operations is None:
+            self.snapshot = table.snapshot()
+            self.operations = self.stack.enter_context(begin_transaction(spark, self.snapshot))
+            self.table = table
+        return self.operations
+
+
+_transactions: dict[str, _Open] = {}  # by session
+
+
+def begin(spark: SparkSession) -> None:
+    """Begin a transaction. Raises InvalidOperationError if one is open."""
+    if session_key(spark) in _transactions:
+        raise _state("A transaction is open already. Run COMMIT or ROLLBACK first.")
+    _transactions[session_key(spark)] = _Open()
+
+
+def commit(spark: SparkSession) -> DataFrame:
+    """Commit the transaction; return one row with its `version`, null if nothing was changed.
+
+    Raises InvalidOperationError if none is open or a statement of it failed, and CommitConflictError. The transaction
+    is over in any case.
+    """
+    found = _transactions.pop(session_key(spark), None)
+    if found is None:
+        raise _state("No transaction is open. Run BEGIN TRANSACTION first.")
+    if found.failure is not None:
+        _discard(found)
+        raise _state(
+            f"A statement of the transaction failed ({_line(found.failure)}), so nothing was committed. Begin again."
+        )
+    found.stack.close()
+    version = None if found.operations is None else found.operations.version
+    return spark.createDataFrame([(version,)], "version bigint")
+
+
+def rollback(spark: SparkSession) -> None:
+    """Discard the changes of the transaction. Raises InvalidOperationError if none is open."""
+    found = _transactions.pop(session_key(spark), None)
+    if found is None:
+        raise _state("No transaction is open, so there is nothing to roll back.")
+    _discard(found)
+
+
+def end(spark: SparkSession) -> None:
+    """Discard the transaction of a session that is disabled, if one is open."""
+    found = _transactions.pop(session_key(spark), None)
+    if found is not None:
+        _discard(found)
+
+
+def is_open(spark: SparkSession) -> bool:
+    """Return True if a transaction of the session is open."""
+    return bool(_transactions) and session_key(spark) in _transactions
+
+
+def snapshot_of(spark: SparkSession, table: SqlTable) -> Snapshot:
+    """Return the version of a table that a statement changes: the newest, or that at which its transaction began."""
+    found = _transactions.get(session_key(spark)) if _transactions else None
+    if found is None:
+        return table.snapshot()
+    found.on(spark, table)
+    assert found.snapshot is not None
+    return found.snapshot
+
+
+def run(spark: SparkSession, table: SqlTable, statement: Statement) -> DataFrame:
+    """Run a statement on a table, in the open transaction if there is one; return its counts.
+
+    Raises as `run_statement` and `DeltaTransaction.delete`.
+    """
+    found = _transactions.get(session_key(spark)) if _transactions else None
+    if found is None:
+        return run_statement(spark, table.snapshot, statement)
+    return found.on(spark, table)._run(statement)
+
+
+def write(spark: SparkSession, table: SqlTable, frame: DataFrame, request: WriteRequest) -> None:
+    """Write rows to a table, in the open transaction if there is one. Raises as `write_table`."""
+    found = _transactions.get(session_key(spark)) if _transactions else None
+    if found is None:
+        write_table(frame, request)
+        return
+    operations = found.on(spark, table)
+    operations._write(frame, request.mode, operations._prepared(request.options))
+
+
+@contextmanager
+def remembering_failure(spark: SparkSession) -> Iterator[None]:
+    """Remember an exception that leaves the block: the open transaction can then only be rolled back."""
+    try:
+        yield
+    except Exception as error:
+        found = _transactions.get(session_key(spark)) if _transactions else None
+        if found is not None and found.failure is None:
+            found.failure = error
+        raise
+
+
+def check_none(spark: SparkSession, statement: str) -> None:
+    """Raise InvalidOperationError if a transaction is open, for a statement that makes a commit of its own."""
+    if is_open(spark):
+        raise _state(f"{statement} cannot be part of a transaction. Nothing was changed. Run COMMIT or ROLLBACK first.")
+
+
+def _discard(transaction: _Open) -> None:
+    """End the block of a transaction as an exception would, which discards it."""
+    discarded = _DiscardedError()
+    try:
+        with transaction.stack:
+            raise discarded
+    except _DiscardedError:
+        pass
+
+
+class _DiscardedError(Exception):
+    """Ends the block of a transaction that is rolled back."""
+
+
+def _line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _state(text: str) -> InvalidOperationError:
+    return InvalidOperationError(text, error_class="DELTA_INVALID_TRANSACTION_STATE", sqlstate="25000")
