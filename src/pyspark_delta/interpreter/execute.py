@@ -20,6 +20,7 @@ from pyspark_delta.parser.row_statements import (
     TruncateTable,
     UpdateTable,
 )
+from pyspark_delta.parser.statements import BeginTransaction, CommitTransaction, RollbackTransaction
 
 
 def execute(text: str, session: Session, arguments: Arguments = None) -> pa.Table:
@@ -40,6 +41,15 @@ def _query(statement: Query, session: Session) -> pa.Table:
         return session.query(statement.query.text).read_all()
 
 
+def _transaction(statement: Any, session: Session) -> pa.Table:
+    raise InvalidOperationError(
+        "Without Spark, each SQL statement is a commit of its own. Nothing was changed. To commit several changes "
+        "together, use pyspark_delta.Transaction, or BEGIN TRANSACTION in spark.sql.",
+        error_class="DELTA_UNSUPPORTED_STATEMENT",
+        sqlstate="0A000",
+    )
+
+
 _HANDLERS: dict[type, Callable[[Any, Session], pa.Table]] = {
     Query: _query,
     DeleteFrom: rows.delete,
@@ -50,6 +60,7 @@ _HANDLERS: dict[type, Callable[[Any, Session], pa.Table]] = {
     **definitions.HANDLERS,
     **listings.HANDLERS,
     **maintenance.HANDLERS,
+    **dict.fromkeys((BeginTransaction, CommitTransaction, RollbackTransaction), _transaction),
 }
 
 

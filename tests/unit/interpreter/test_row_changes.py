@@ -161,3 +161,9 @@ def test_arguments_never_become_sql(orders: Run) -> None:
     assert orders("DELETE FROM orders WHERE s = :s", args={"s": "x' OR '1' = '1"}) == [{"num_affected_rows": 0}]
     assert orders("INSERT INTO orders VALUES (?, ?, ?)", args=[6, None, "it's \\"]) == []
     assert orders(ALL)[-1] == row(6, None, "it's \\")
+
+
+@pytest.mark.parametrize("text", ["BEGIN TRANSACTION", "COMMIT", "ROLLBACK"])
+def test_a_statement_is_a_commit_of_its_own(orders: Run, text: str) -> None:
+    with pytest.raises(InvalidOperationError, match=r"use pyspark_delta\.Transaction"):
+        orders(text)
