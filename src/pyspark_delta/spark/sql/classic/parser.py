@@ -17,6 +17,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.parser import parse
 from pyspark_delta.parser.statements import DeltaStatement
+from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.catalyst.error_relay import ExpectedError, RelayedError, install
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
@@ -43,7 +44,8 @@ def _parsing(call: Callable[P, T]) -> Callable[P, T]:
     @wraps(call)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return crossed(*args, **kwargs)
+            with probing():  # the caller of Spark logs the error
+                return crossed(*args, **kwargs)
         except RelayedError as error:
             cause = error.__context__
             origin = getattr(cause, "_origin", None) if isinstance(cause, PySparkException) else None
