@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyspark_delta import DeltaTable
-from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, TableNotFoundError
 from pyspark_delta.table import Table
 
 
@@ -127,6 +128,30 @@ def test_a_table_that_exists_gets_a_name(delta_spark: SparkSession, schema: str,
     delta_spark.sql("DROP TABLE t")
     assert Table.open(path).version == 0
     assert names(delta_spark) == ["same"]
+
+
+def test_a_name_may_be_used_again(delta_spark: SparkSession, schema: str) -> None:
+    for value in (1, 2):
+        delta_spark.sql(f"CREATE TABLE t USING delta AS SELECT {value} AS a")
+        assert rows(delta_spark.sql("SELECT * FROM t")) == [(value,)]
+        delta_spark.sql("DROP TABLE t")
+
+
+def test_a_table_without_log_can_be_dropped(delta_spark: SparkSession, schema: str) -> None:
+    delta_spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+    shutil.rmtree(location(delta_spark, "t"))
+    with pytest.raises((TableNotFoundError, AnalysisException)):  # Spark 4.2 does not tell a query from DROP
+        delta_spark.sql("SELECT * FROM t")
+    delta_spark.sql("DROP TABLE t")
+    assert names(delta_spark) == []
+
+
+def test_truncate_keeps_the_log(delta_spark: SparkSession, schema: str) -> None:
+    delta_spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+    for table in ("t", "`made`.`t`"):
+        with pytest.raises(InvalidOperationError, match=r"TRUNCATE.*delete\(\)"):
+            delta_spark.sql(f"/* all */ TRUNCATE TABLE {table}")
+    assert rows(delta_spark.sql("SELECT * FROM t")) == [(1,)]
 
 
 def test_writers_of_the_jvm_commit(delta_spark: SparkSession, schema: str) -> None:

@@ -168,8 +168,6 @@ def test_internals_that_do_not_fit_leave_the_session_as_it_is(
 # Default methods that Python does not have: the JVM runs them, or Spark does not call them on objects of this package.
 LEFT_TO_THE_JVM = {
     "Function1": {"andThen", "compose"},
-    "TableCatalog": {"createTableLike", "loadChangelog"},
-    "StagingTableCatalog": {"createTableLike", "loadChangelog"},
     "SupportsDynamicOverwrite": {"buildForBatch", "buildForStreaming"},
     "SupportsOverwriteV2": {"buildForBatch", "buildForStreaming"},
     "V1Write": {"toBatch", "toStreaming"},

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, TableNotFoundError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
@@ -72,7 +73,8 @@ class SessionCatalogProxy(Creation, JavaProxy):
         entry = self._entry(parts)
         if entry is None or not is_delta_entry(entry):
             return self._load_other(entry, identifier, context)
-        return self._load_delta(parts, entry, *context_of(context[0] if context else None))
+        travel, writes = context_of(context[0] if context else None)
+        return self._load_delta(parts, entry, travel, writes=writes, is_query=bool(context))
 
     @crossing
     def createTable(self, identifier: Any, *info: Any) -> Any:
@@ -122,6 +124,13 @@ class SessionCatalogProxy(Creation, JavaProxy):
 
     def purgeTable(self, identifier: Any) -> bool:
         return self._drop(identifier, purge=True)
+
+    def renameTable(self, before: Any, after: Any) -> None:
+        entry = self._entry(parts_of(before))
+        location = entry_location(self._jvm, entry) if entry is not None and is_delta_entry(entry) else None
+        forwarding(self._before.renameTable)(before, after)
+        if location is not None:
+            clear_cache(location)  # Spark moves the directory of a table that it manages
 
     # ----------------------------------------------------------------------------------------------- for Python
     def open(self, parts: Sequence[str], travel: Travel = LATEST) -> Snapshot:
@@ -203,15 +212,15 @@ class SessionCatalogProxy(Creation, JavaProxy):
         return self._before.loadTable(identifier, *context)
 
     @crossing
-    def _load_delta(self, parts: Sequence[str], entry: Any, travel: Travel, writes: bool) -> Any:
+    def _load_delta(self, parts: Sequence[str], entry: Any, travel: Travel, *, writes: bool, is_query: bool) -> Any:
         jvm, name = self._jvm, (SESSION_CATALOG, *parts)
         options = read_options(self._session.spark, entry_location(jvm, entry))
         try:
             snapshot = open_snapshot(travel.apply(options))
         except TableNotFoundError:
-            if travel.is_latest and not writes:
-                return jvm.type(f"{CONNECTOR}.V1Table")(entry)  # such a table can still be dropped
-            raise
+            if is_query:
+                raise
+            return jvm.type(f"{CONNECTOR}.V1Table")(entry)  # DROP loads the table too; Spark 4.2 does so for queries
         if writes:
             return writable(self._session, snapshot, name)
         if not travel.is_latest:
@@ -271,7 +280,9 @@ class SessionCatalogProxy(Creation, JavaProxy):
 
     def _drop_delta(self, parts: Sequence[str], purge: bool) -> bool:
         v1, identifier = self._session.catalog, self._identifier(parts)
+        location = self.location(parts)
         v1.invalidateCachedTable(identifier)
+        clear_cache(location)  # a new table at the place may have the same versions
         v1.dropTable(identifier, True, purge)
         return True
 
