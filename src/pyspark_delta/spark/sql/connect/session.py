@@ -21,6 +21,7 @@ from pyspark_delta.parser import row_statements as rs
 from pyspark_delta.parser import table_statements as ts
 from pyspark_delta.parser.arguments import Arguments
 from pyspark_delta.parser.reader import Reader
+from pyspark_delta.parser.rows import at_query
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.schema.column_paths import column_path_text
@@ -66,8 +67,10 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
     def query(inner: str) -> DataFrame:
         return _query(names, before, inner, None, {})
 
-    found = _Statements(names, query, on_server).run(statement)
-    return _view(names, text, args, query) or on_server() if found is None else found
+    found = None if statement is None else _Statements(names, query, on_server).run(statement)
+    found = _view(names, text, args, query) if found is None else found
+    found = _explained(names, before, text, args) if found is None else found
+    return on_server() if found is None else found
 
 
 def _may_concern(names: Names, text: str) -> bool:
@@ -88,6 +91,19 @@ def _query(names: Names, before: Before, text: str, args: Any, frames: Mapping[s
         return before(names.spark, text, args, **frames)
     written, own = spliced.formatted(escapes=not frames)
     return before(names.spark, written, args, **frames, **own)
+
+
+def _explained(names: Names, before: Before, text: str, args: Any) -> DataFrame | None:
+    """Explain a query with Delta tables; None for any other statement."""
+    reader = Reader(text)
+    if not reader.accept("EXPLAIN"):
+        return None
+    mode = next((f" {word}" for word in ("EXTENDED", "CODEGEN", "COST", "FORMATTED") if reader.accept(word)), "")
+    if reader.ended or not at_query(reader):
+        return None
+    spliced = splice(names, text[reader.token.start :], args)
+    written, frames = spliced.formatted(escapes=True)
+    return before(names.spark, f"EXPLAIN{mode} {written}", args, **frames) if frames else None
 
 
 def _own(names: Names, statement: DeltaStatement, on_server: Callable[[], DataFrame]) -> DataFrame:
@@ -168,8 +184,6 @@ class _Statements:
                 return self._in_client(statement) if self._is_mine(statement.namespace) else None
             case cs.CreateSchema() | cs.DropSchema():
                 return self._in_client(statement) if self._is_mine(statement.name.parts[:-1]) else None
-            case None:
-                return None
         table = statement.table
         if isinstance(table, TableName) and self._names.whole(table.parts) is None:
             return None
