@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
+from pyspark_delta import DeltaTable
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.table import Table
 
@@ -137,6 +139,36 @@ def test_writers_of_the_jvm_commit(delta_spark: SparkSession, schema: str) -> No
     java.writeTo("made.t").append()
     assert rows(delta_spark.sql("SELECT id, count(*) FROM t GROUP BY id")) == [(0, 2), (1, 2)]
     assert Table.open(location(delta_spark, "t")).version == 4
+
+
+def test_names_mean_the_same_in_methods(delta_spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    frame = delta_spark.range(2)
+    frame.write.format("delta").saveAsTable("t")
+    frame.selectExpr("id", "1 AS k").write.format("delta").mode("append").option("mergeSchema", True).saveAsTable(
+        "made.t"
+    )
+    assert [row[0] for row in delta_spark.sql("DESCRIBE t").collect()] == ["id", "k"]
+    frame.selectExpr("id", "2 AS k").write.insertInto("t")
+    delta_spark.table("t").where("k = 2").selectExpr("id + 5 AS id").writeTo("t").append()
+    assert delta_spark.read.option("versionAsOf", 0).table("t").count() == 2
+    table = DeltaTable.forName(delta_spark, "spark_catalog.made.t")
+    table.delete("id = 0")
+    assert rows(table.toDF().select("id")) == rows(delta_spark.table("t").select("id")) == [(1,)] * 3 + [(5,), (6,)]
+    assert table.history().count() == 5
+    frame.selectExpr("id", "1 AS k").writeTo("u").using("delta").partitionedBy(sf.col("id")).create()
+    assert Table.open(location(delta_spark, "u")).detail()["partitionColumns"] == ["id"]
+    DeltaTable.create(delta_spark).tableName("v").addColumn("x", "int").execute()
+    DeltaTable.create(delta_spark).tableName("w").location(str(tmp_path / "w")).addColumn("y", "int").execute()
+    frame.write.format("delta").option("path", str(tmp_path / "x")).saveAsTable("x")
+    assert names(delta_spark) == ["t", "u", "v", "w", "x"]
+    for name in ("w", "x"):
+        delta_spark.sql(f"DROP TABLE {name}")
+        assert (tmp_path / name / "_delta_log").exists()
+    frame.write.format("parquet").saveAsTable("p")
+    with pytest.raises(InvalidOperationError, match="another format"):
+        frame.write.format("delta").mode("append").saveAsTable("p")
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        frame.write.format("delta").saveAsTable("nowhere.t")
 
 
 def test_tables_of_other_formats_stay(delta_spark: SparkSession, schema: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,12 @@ from tests.managed import Warehouse
 from pyspark_delta import DeltaTable, IdentityGenerator
 from pyspark_delta.catalog.connections import disconnect_catalog
 from pyspark_delta.errors import ConstraintViolationError, DeltaError, InvalidOperationError, SchemaMismatchError
-from pyspark_delta.spark.sql.classic.parser import install_parser, remove_parser
 
 
-@pytest.fixture(scope="module")
-def sql(delta_spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, with statements in SQL."""
-    install_parser(delta_spark)
-    yield delta_spark
-    remove_parser(delta_spark)
+@pytest.fixture
+def sql(delta_spark: SparkSession) -> SparkSession:
+    """The session."""
+    return delta_spark
 
 
 @pytest.fixture
@@ -155,7 +151,7 @@ def test_views_and_names(sql: SparkSession, path: str, tmp_path: Path) -> None:
         ("INSERT INTO {t} PARTITION (id = 1) SELECT 'x', 2", InvalidOperationError, "not a partition column"),
         ("INSERT OVERWRITE {t} PARTITION (k = 1) IF NOT EXISTS SELECT 1, 'x'", InvalidOperationError, "MERGE"),
         ("INSERT INTO {t} REPLACE WHERE k = 20 SELECT 5, 'e', 30", ConstraintViolationError, "k"),
-        ("INSERT INTO {t} VALUES ('text', 'x', 1)", Exception, "text"),
+        ("INSERT INTO {t} VALUES ('text', 'x', 1)", Exception, "text|kind of type"),
     ],
 )
 def test_what_does_not_fit_changes_nothing(

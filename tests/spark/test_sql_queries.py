@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,76 @@ def test_views_see_later_commits(delta_spark: SparkSession, tmp_path: Path) -> N
         disable(other)
         delta_spark.sql("DROP VIEW permanent_of_path")
         delta_spark.sql("DROP VIEW temporary_of_path")
+
+
+def test_plans_are_those_of_frames(delta_spark: SparkSession, path: str, name: str) -> None:
+    """Partition filters, data filters, columns, and pruning by the other side of a join, as for `spark.table`."""
+    delta_spark.createDataFrame([(1, 2)], "k long, x long").createOrReplaceTempView("dimension")
+    query = "SELECT t.id FROM {} t JOIN dimension d ON t.k = d.k WHERE t.id > 1 AND d.x = 2"
+    delta_spark.table(name).createOrReplaceTempView("frame")
+    ours, theirs = (executed_plan(delta_spark, query.format(table)) for table in (name, "frame"))
+    assert ours == theirs
+    assert "dynamicpruning" in ours
+    assert "PushedFilters: [IsNotNull(id), GreaterThan(id,1)]" in ours
+    delta_spark.catalog.dropTempView("frame")
+    delta_spark.catalog.dropTempView("dimension")
+
+
+def executed_plan(spark: SparkSession, query: str) -> str:
+    """The physical plan of a query, without the numbers of expressions and proxies."""
+    plan = spark._jsparkSession.sql(query).queryExecution().executedPlan().toString()
+    return re.sub(r"#\d+L?|\$Proxy\d+|plan_id=\d+|\[id=#?\d*\]", "", plan)
+
+
+def test_statements_leave_no_proxies(delta_spark: SparkSession, path: str, name: str, tmp_path: Path) -> None:
+    """Py4j keeps Python objects for as long as the JVM does: what a statement made is collected afterwards."""
+    pool = delta_spark.sparkContext._gateway.gateway_property.pool
+
+    def run() -> None:
+        delta_spark.sql(f"CREATE OR REPLACE TABLE delta.`{tmp_path}/t` USING delta AS SELECT 1 AS a FROM {name}")
+        delta_spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 0").collect()
+
+    def size() -> int:
+        gc.collect()
+        delta_spark._jvm.System.gc()  # type: ignore[union-attr]
+        return len(pool)
+
+    run()
+    before = size()
+    for _ in range(5):
+        run()
+    assert any(size() <= before + 3 for _ in range(50))  # the JVM tells Python in a thread of its own
+
+
+def test_threads_query_at_once(delta_spark: SparkSession, name: str) -> None:
+    def count(number: int) -> int:
+        query = " UNION ALL ".join([f"SELECT id FROM {name} WHERE id >= {number}"] * 3)
+        return delta_spark.sql(query).count()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, range(6))) == [18, 15, 12, 9, 6, 3]
+    with pytest.raises(TableNotFoundError), ThreadPoolExecutor(1) as pool:
+        pool.submit(delta_spark.sql, "SELECT * FROM delta.`/nothing/here`").result()
+
+
+def test_a_batch_of_a_stream_has_sql(delta_spark: SparkSession, name: str, tmp_path: Path) -> None:
+    found: list[object] = []
+    delta_spark.range(3).write.parquet(str(tmp_path / "source"))
+
+    def use(batch: DataFrame, _: int) -> None:
+        batch.createOrReplaceTempView("batch")
+        found.extend(values(batch.sparkSession.sql(f"SELECT b.id FROM batch b JOIN {name} t ON b.id = t.id")))
+
+    stream = delta_spark.readStream.schema("id LONG").format("parquet").load(str(tmp_path / "source"))
+    query = stream.writeStream.foreachBatch(use).option("checkpointLocation", str(tmp_path / "c"))
+    assert query.trigger(availableNow=True).start().awaitTermination(120)
+    assert found == [0, 1, 2]
+
+
+def test_a_schema_named_delta_keeps_its_tables(delta_spark: SparkSession, tmp_path: Path) -> None:
+    delta_spark.sql("CREATE SCHEMA spark_catalog.delta")
+    try:
+        delta_spark.sql("CREATE TABLE spark_catalog.delta.t USING parquet AS SELECT 5 AS a")
+        assert values(delta_spark.sql("SELECT a FROM delta.t")) == [5]
+    finally:
+        delta_spark.sql("DROP SCHEMA spark_catalog.delta CASCADE")

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Row, SparkSession
 from tests.managed import Warehouse
 
-from pyspark_delta import DeltaTable
+from pyspark_delta import DeltaTable, enable
 from pyspark_delta.catalog.connections import disconnect_catalog
 from pyspark_delta.errors import (
     CatalogNameNotFoundError,
@@ -19,19 +19,17 @@ from pyspark_delta.errors import (
     InvalidOperationError,
     TableNotFoundError,
 )
-from pyspark_delta.spark.sql.classic.parser import install_parser, remove_parser
+from pyspark_delta.spark.session.enable import disable
 
 NUMBERS = "SELECT id, id % 3 AS k, named_struct('a', id, 'b', 'x') AS st FROM range(10)"
 
 
 @pytest.fixture(scope="module")
 def sql(delta_spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, with statements in SQL."""
-    install_parser(delta_spark)
+    """The session."""
     delta_spark.range(5).toDF("x").createOrReplaceTempView("five")
     yield delta_spark
     delta_spark.catalog.dropTempView("five")
-    remove_parser(delta_spark)
 
 
 @pytest.fixture
@@ -282,12 +280,11 @@ def test_other_tables_stay_with_spark(sql: SparkSession, tmp_path: Path) -> None
         sql.sql("DROP TABLE other_rows")
 
 
-def test_removed_parsers_are_those_before(spark: SparkSession) -> None:
+def test_disabled_sessions_have_the_parser_from_before(spark: SparkSession) -> None:
     session: Any = spark.newSession()
     state = session._jsparkSession.sessionState()
     before = state.sqlParser().toString()
-    install_parser(session)
-    install_parser(session)
+    enable(enable(session))
     assert "DeltaParser" in state.sqlParser().toString()
-    remove_parser(session)
+    disable(session)
     assert state.sqlParser().toString() == before

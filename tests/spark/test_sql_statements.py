@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,12 @@ from pyspark_delta.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from pyspark_delta.spark.sql.classic.parser import install_parser, remove_parser
 
 
-@pytest.fixture(scope="module")
-def sql(delta_spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, with statements in SQL."""
-    install_parser(delta_spark)
-    yield delta_spark
-    remove_parser(delta_spark)
+@pytest.fixture
+def sql(delta_spark: SparkSession) -> SparkSession:
+    """The session."""
+    return delta_spark
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pyspark.sql import SparkSession
@@ -28,6 +28,7 @@ from pyspark_delta.spark.session.identifiers import (
     is_in_catalog,
     path_of_identifier,
 )
+from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.evolution import default_properties
 
@@ -186,6 +187,8 @@ class DeltaTableBuilder(Generic[TableT]):
             catalog_table=target.catalog_table,
             engine_info=engine_info(f"PySpark/{self._spark.version}"),
         )
+        if target.register is not None:
+            target.register(options.location, self._location is not None)
         return self._open_table(options.location, options.storage_options, target.catalog_table)
 
     def _target(self) -> Identified:
@@ -194,6 +197,9 @@ class DeltaTableBuilder(Generic[TableT]):
             if is_in_catalog(self._spark, self._identifier):
                 return self._in_catalog(self._identifier)
             path = path_of_identifier(self._identifier)
+            named = None if path is not None else identify_or_create(self._spark, self._identifier)
+            if named is not None:
+                return self._in_spark(named, self._identifier)
             if path is None:
                 remedy = "Give a location" if self._location is None else "Leave the name out"
                 raise InvalidOperationError(
@@ -213,6 +219,17 @@ class DeltaTableBuilder(Generic[TableT]):
                 "Give the location of the table, as in .location('/path/to/table').", error_class="DELTA_MISSING_PATH"
             )
         return Identified(target)
+
+    def _in_spark(self, named: Identified, identifier: str) -> Identified:
+        """Return a table of Spark's catalog, a new one at the location that was given."""
+        if self._location is None or normalize_location(self._location) == normalize_location(named.path):
+            return named
+        if named.register is None:
+            raise InvalidOperationError(
+                f"The table '{identifier}' is at '{named.path}', not at '{self._location}'. Leave location() out.",
+                error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            )
+        return replace(named, path=self._location)
 
     def _in_catalog(self, identifier: str) -> Identified:
         if self._location is not None:

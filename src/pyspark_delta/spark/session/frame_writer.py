@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import insert_into, save
 from pyspark_delta.spark.session.format_check import FormatCheckedWriter
-from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create
+from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
+from pyspark_delta.spark.session.sql_hooks import has_sql
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.options import parse_options
 
@@ -99,12 +101,17 @@ class DeltaAwareWriter(FormatCheckedWriter):
         **options: Any,
     ) -> None:
         check_path_option(self._delta_session, name, self._delta_options.items(options))
-        found = identify_or_create(self._delta_session, name)
+        is_chosen = self._delta_chosen(format)
+        find = identify_or_create if is_chosen or is_named(self._delta_session, name) else identify
+        found = find(self._delta_session, name)
         if found is not None:
             given = {**options, **found.storage_options}
-            self._delta_save(found.path, mode, partitionBy, given, found.catalog_table)
-        elif self._delta_chosen(format):
-            refuse_name(name)
+            path = _path_in(self._delta_options.items(options)) if found.register is not None else None
+            self._delta_save(path or found.path, mode, partitionBy, given, found.catalog_table)
+            if found.register is not None:
+                found.register(normalize_location(path or found.path), path is not None)
+        elif is_chosen:
+            refuse_name(self._delta_session, name)
         else:
             super().saveAsTable(name, format, mode, partitionBy, **options)
 
@@ -125,8 +132,14 @@ class DeltaAwareWriter(FormatCheckedWriter):
         insert_into(self._delta_frame, normalize_location(found.path), options, overwrite=replaces)
 
 
-def refuse_name(name: str) -> NoReturn:
-    """Raise InvalidOperationError for a table in Spark's catalog, which does not keep its location."""
+def refuse_name(spark: SparkSession, name: str) -> NoReturn:
+    """Raise InvalidOperationError for a table that is not Delta, or in a catalog that does not keep its location."""
+    if has_sql(spark):
+        raise InvalidOperationError(
+            f"Cannot write to '{name}' as a Delta table: it is a view, or a table of another format. Nothing was "
+            "written. Choose another name, or drop it first.",
+            error_class="DELTA_NOT_A_DELTA_TABLE",
+        )
     raise InvalidOperationError(
         f"Cannot write to table '{name}': Spark's catalog does not keep the location of a Delta table, so its rows "
         'would be lost. Nothing was written. Write to a path, as in df.write.format("delta").save("/path/to/table") or '
@@ -160,8 +173,12 @@ def _names(columns: Any) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def _path_in(options: Mapping[str, str]) -> str | None:
+    return next((value for key, value in options.items() if key.lower() == "path"), None)
+
+
 def _location_to_save(path: Any, options: Mapping[str, str]) -> str:
-    target = path or next((value for key, value in options.items() if key.lower() == "path"), None)
+    target = path or _path_in(options)
     if not target:
         raise InvalidOptionError(
             'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',

@@ -8,7 +8,7 @@ is the URL of a catalog; the same setting with the suffix `.token` or `.storageR
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -20,6 +20,7 @@ from pyspark_delta.catalog.names import ResolvedTable, parse_table_name, resolve
 from pyspark_delta.catalogs import connect_catalog
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.spark.session.sql_hooks import find_named
 from pyspark_delta.storage import normalize_location
 
 _IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
@@ -31,8 +32,9 @@ CATALOG_SETTING = "spark.pyspark_delta.catalog."
 class Identified:
     """The table of an identifier: a path as the user gave it, or a location from a catalog.
 
-    `name` is the name of the table in its catalog, and `catalog_table` the table there; both are None for a path.
-    `tail` is the log tail that the catalog returned.
+    `name` is the name of the table in its catalog, and `catalog_table` the table there; both are None for a path, and
+    for a table of Spark's catalog. `tail` is the log tail that the catalog returned. `register` gives a new table its
+    name in Spark's catalog; None if it needs none.
     """
 
     path: str
@@ -40,6 +42,7 @@ class Identified:
     name: TableName | None = None
     catalog_table: CatalogTable | None = None
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
+    register: Callable[[str, bool], None] | None = field(default=None, compare=False, repr=False)
 
 
 def path_of_identifier(identifier: str) -> str | None:
@@ -49,7 +52,9 @@ def path_of_identifier(identifier: str) -> str | None:
 
 
 def identify(spark: SparkSession, identifier: str) -> Identified | None:
-    """Return the table of an identifier; None if it is neither a path nor a name in a connected catalog.
+    """Return the table of an identifier: a path, a name in a connected catalog, or a Delta table of Spark's catalog.
+
+    Return None for any other identifier.
 
     Raises CatalogNameNotFoundError if the catalog has no table of the name, and CatalogError.
     """
@@ -111,7 +116,8 @@ def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identifi
         return Identified(path)
     name = _catalog_name(spark, identifier)
     if name is None:
-        return None
+        named: Identified | None = find_named(spark, identifier, create=create)
+        return named
     found: ResolvedTable = resolve_or_create(name) if create else resolve(name)
     return Identified(found.location, found.storage_options, name, found.catalog_table, found.tail)
 

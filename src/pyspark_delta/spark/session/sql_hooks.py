@@ -36,5 +36,13 @@ def has_sql(spark: SparkSession) -> bool:
     return hasattr(spark, "_jsparkSession") and bool(_module().is_installed(spark))
 
 
+def find_named(spark: SparkSession, identifier: str, *, create: bool) -> Any:
+    """Return the `Identified` of a name that SQL knows; None if it has no Delta table, or SQL is not installed.
+
+    With `create`, a name that is free in Spark's catalog gets the location of a new table.
+    """
+    return _module().identify(spark, identifier, create=create) if has_sql(spark) else None
+
+
 def _module() -> Any:
     return import_module(_MODULE)

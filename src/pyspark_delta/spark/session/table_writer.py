@@ -17,6 +17,7 @@ from pyspark_delta.spark.frames.column_text import column_name, condition_text
 from pyspark_delta.spark.session.frame_writer import refuse_name, refusing_views
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
 from pyspark_delta.spark.session.mixins import OptionsMixin
+from pyspark_delta.spark.session.sql_hooks import find_named, has_sql
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import parse_options
@@ -30,7 +31,8 @@ class DeltaAwareTableWriter(OptionsMixin):
 
     def _delta_begin_table(self, table: str) -> None:
         self._delta_table = table
-        self._delta_is_named = is_named(self._delta_session, table)
+        spark = self._delta_session
+        self._delta_is_named = is_named(spark, table) or find_named(spark, table, create=False) is not None
         self._delta_source = "delta" if self._delta_is_named else ""
         self._delta_properties: dict[str, str] = {}
 
@@ -91,8 +93,8 @@ class DeltaAwareTableWriter(OptionsMixin):
         **more: str,
     ) -> None:
         if not self._delta_is_named:
-            if self._delta_source in FORMATS:
-                refuse_name(self._delta_table)
+            if self._delta_source in FORMATS and not has_sql(self._delta_session):
+                refuse_name(self._delta_session, self._delta_table)
             with refusing_views(self._delta_table):
                 without_delta()
             return

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
 
+from pyspark.errors import ParseException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from pyspark_delta.catalog.connections import connected_names, on_change
+from pyspark_delta.catalog.contract import TableName
+from pyspark_delta.catalog.names import resolve, resolve_or_create
 from pyspark_delta.errors import DeltaWarning, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
@@ -26,11 +29,12 @@ from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
 from pyspark_delta.spark.frames.catalyst.nodes import texts
 from pyspark_delta.spark.frames.catalyst.scan import unavailable
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
-from pyspark_delta.spark.session.identifiers import CATALOG_SETTING
+from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.connected import ConnectedCatalog
 from pyspark_delta.spark.sql.classic.functions import BY_NAME, BY_PATH, ChangesFunction, register
-from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, PROBE, PathCatalog
+from pyspark_delta.spark.sql.classic.parser import install_parser
+from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, PROBE, PathCatalog, path_in
 from pyspark_delta.spark.sql.classic.proxies import JavaProxy
 from pyspark_delta.spark.sql.classic.relations import CACHE_SIZE, Relations
 from pyspark_delta.spark.sql.classic.session_catalog import SESSION_CATALOG, SessionCatalogProxy
@@ -80,6 +84,10 @@ class Installation:
         place.set(manager, self.session_catalog)
         self.undo.append(lambda: place.set(manager, before))
 
+    def add_parser(self) -> None:
+        """Put a parser with Delta's statements around Spark's."""
+        self.undo.append(install_parser(self.session))
+
     def add_functions(self) -> None:
         """Add the table functions."""
         for name, open_table in ((BY_NAME, self.open_table), (BY_PATH, self.open_path)):
@@ -101,6 +109,42 @@ class Installation:
                 error_class="DELTA_MISSING_DELTA_TABLE",
             )
         return found.open(parts)
+
+    def identify(self, text: str, *, create: bool) -> Identified | None:
+        """Return the Delta table of a name; None if there is none."""
+        try:
+            with probing():
+                catalog, parts = self.qualified(text)
+        except ParseException:
+            return None
+        state = self.session.state
+        if not create and state.catalog().isTempView(self.session.jvm.seq(parts)):
+            return None
+        if catalog == SESSION_CATALOG:
+            return self._in_session_catalog(parts, create=create)
+        if catalog == PATH_CATALOG:
+            path = path_in(parts)
+            return None if path is None else Identified(path)
+        if catalog not in self.catalogs or len(parts) != 2:
+            return None
+        name = TableName(catalog, *parts)
+        found = (resolve_or_create if create else resolve)(name)
+        return Identified(found.location, found.storage_options, name, found.catalog_table, found.tail)
+
+    def _in_session_catalog(self, parts: tuple[str, ...], *, create: bool) -> Identified | None:
+        catalog = self.session_catalog
+        if catalog is None or len(parts) != 2:
+            return None
+        location = catalog.location(parts)
+        if location is not None:
+            return Identified(location)
+        if not create or catalog.exists(parts):
+            return None
+
+        def register(place: str, is_external: bool) -> None:
+            catalog.register(parts, place, is_external=is_external)
+
+        return Identified(catalog.new_location(parts), register=register)
 
     def qualified(self, name: str) -> tuple[str, tuple[str, ...]]:
         """Return the catalog of a name and the other parts, as Spark completes names in queries and inside views."""
@@ -183,6 +227,12 @@ def is_installed(spark: SparkSession) -> bool:
     return bool(_installed) and session_key(spark) in _installed
 
 
+def identify(spark: SparkSession, text: str, *, create: bool) -> Identified | None:
+    """Return the Delta table that a name means in a session, as `sql_hooks.find_named`. Raises CatalogError."""
+    installation = _installed.get(session_key(spark))
+    return None if installation is None else installation.identify(text, create=create)
+
+
 def update_connected() -> None:
     """Bring the catalogs of all sessions up to date with the connections of this process."""
     with _lock:
@@ -227,6 +277,7 @@ def _install(spark: SparkSession) -> Installation:
         installation.add(PATH_CATALOG, PathCatalog(session, installation.relations))
         installation.replace_session_catalog(manager)
         installation.add_functions()
+        installation.add_parser()
         installation.update_connected()
     except Exception:
         installation.remove_everything()

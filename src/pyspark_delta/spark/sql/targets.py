@@ -62,7 +62,15 @@ def is_path_name(parts: Sequence[str]) -> bool:
 
 def is_delta_name(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return True if a name is that of a Delta table. A path, or a table of a connected catalog, need not exist."""
-    return is_path_name(parts) or _in_connected(spark, parts) is not None or _session_location(spark, parts) is not None
+    if is_path_name(parts):
+        return True
+    name = whole_name(spark, parts)
+    return _is_connected(spark, name) or _session_location(spark, name) is not None
+
+
+def is_session_table(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return True if a name is that of a Delta table in Spark's session catalog."""
+    return not is_path_name(parts) and _session_location(spark, whole_name(spark, parts)) is not None
 
 
 def find_table(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
@@ -72,58 +80,76 @@ def find_table(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
     """
     if is_path_name(parts):
         return SqlTable(tuple(parts), normalize_location(parts[1]))
-    name = _in_connected(spark, parts)
-    if name is not None:
+    name = whole_name(spark, parts)
+    if _is_connected(spark, name):
         found = identify(spark, ".".join(map(quoted, name)))
         assert found is not None
         return SqlTable(name, normalize_location(found.path), found.storage_options, found.catalog_table)
-    location = _session_location(spark, parts)
-    if location is None:
-        return None
-    return SqlTable(_whole_name(spark, parts), normalize_location(location))
+    location = _session_location(spark, name)
+    return None if location is None else SqlTable(name, normalize_location(location))
 
 
 def is_temporary_view(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return True if a name is that of a temporary view, which comes before tables."""
-    if len(parts) > 2:
+    if len(parts) == 1:
+        return bool(_session_catalog(spark).getRawTempView(parts[0]).isDefined())
+    catalog = _session_catalog(spark) if len(parts) == 2 and not is_path_name(parts) else None
+    if catalog is None or parts[0].lower() != str(catalog.globalTempDatabase()).lower():
         return False
-    java: Any = spark
-    return bool(java._jsparkSession.sessionState().catalog().isTempView(jvm_of(spark).seq(parts)))
+    return bool(catalog.getRawGlobalTempView(parts[1]).isDefined())
 
 
-def _in_connected(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the three parts of a name in a connected catalog; None for any other name."""
-    name = tuple(parts) if len(parts) == 3 else _whole_name(spark, parts)
-    if len(name) != 3 or name[0].lower() == _SESSION_CATALOG:
-        return None
-    return name if is_in_catalog(spark, ".".join(map(quoted, name))) else None
+def is_permanent_view(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return True if a name is that of a view in Spark's session catalog."""
+    name = whole_name(spark, parts)
+    if not is_in_session_catalog(name):
+        return False
+    catalog, identifier = _session_catalog(spark), table_identifier(spark, name)
+    return (
+        bool(catalog.tableExists(identifier)) and str(catalog.getTableMetadata(identifier).tableType().name()) == "VIEW"
+    )
 
 
-def _whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
+def is_in_session_catalog(name: Sequence[str]) -> bool:
+    """Return True if a whole name is one of Spark's session catalog."""
+    return len(name) == 3 and name[0].lower() == _SESSION_CATALOG
+
+
+def table_identifier(spark: SparkSession, name: Sequence[str]) -> Any:
+    """Return a whole name in Spark's session catalog as a `TableIdentifier`."""
+    jvm = jvm_of(spark)
+    return jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name[2], jvm.type("scala.Some")(name[1]), jvm.none)
+
+
+def whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
     """Return a name with the current catalog and schema where it lacks them."""
     if len(parts) > 2:
         return tuple(parts)
     java: Any = spark
     manager = java._jsparkSession.sessionState().catalogManager()
     catalog = str(manager.currentCatalog().name())
-    if len(parts) == 2:
-        return (catalog, *parts)
-    return (catalog, *map(str, manager.currentNamespace()), *parts)
+    return (catalog, *parts) if len(parts) == 2 else (catalog, *map(str, manager.currentNamespace()), *parts)
 
 
-def _session_location(spark: SparkSession, parts: Sequence[str]) -> str | None:
-    """Return the location of a Delta table in Spark's session catalog; None for anything else."""
-    name = _whole_name(spark, parts)
-    if len(name) != 3 or name[0].lower() != _SESSION_CATALOG:
-        return None
+def _session_catalog(spark: SparkSession) -> Any:
     java: Any = spark
-    jvm, catalog = jvm_of(spark), java._jsparkSession.sessionState().catalog()
-    schema = jvm.type("scala.Some")(name[1])
-    identifier = jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name[2], schema, jvm.none)
+    return java._jsparkSession.sessionState().catalog()
+
+
+def _is_connected(spark: SparkSession, name: Sequence[str]) -> bool:
+    """Return True if a whole name is one of a connected catalog."""
+    return len(name) == 3 and not is_in_session_catalog(name) and is_in_catalog(spark, ".".join(map(quoted, name)))
+
+
+def _session_location(spark: SparkSession, name: Sequence[str]) -> str | None:
+    """Return the location of a Delta table in Spark's session catalog; None for anything else."""
+    if not is_in_session_catalog(name):
+        return None
+    catalog, identifier = _session_catalog(spark), table_identifier(spark, name)
     if not catalog.tableExists(identifier):
         return None
     metadata = catalog.getTableMetadata(identifier)
     provider, location = metadata.provider(), metadata.storage().locationUri()
     if provider.isEmpty() or str(provider.get()).lower() not in FORMATS or location.isEmpty():
         return None
-    return str(jvm.type("org.apache.hadoop.fs.Path")(location.get()).toString())
+    return str(jvm_of(spark).type("org.apache.hadoop.fs.Path")(location.get()).toString())

@@ -98,11 +98,15 @@ class ResultRows(JavaProxy):
 
 def call(jvm: Jvm, procedures: Procedures, statement: str, run: Callable[[], DataFrame | None]) -> Any:
     """Return the plan that carries out a statement when Spark analyzes it."""
-    identifier = jvm.type(f"{_CONNECTOR}.catalog.Identifier").of(jvm.array([], "java.lang.String"), statement)
+    identifier = jvm.once(("statement", statement), lambda: _identifier(jvm, statement))
     procedure = jvm.type("org.apache.spark.sql.catalyst.analysis.ResolvedProcedure")(
         procedures, identifier, StatementProcedure(jvm, statement, run)
     )
     return jvm.type(f"{_LOGICAL}.Call")(procedure, jvm.nil, True)
+
+
+def _identifier(jvm: Jvm, statement: str) -> Any:
+    return jvm.type(f"{_CONNECTOR}.catalog.Identifier").of(jvm.array([], "java.lang.String"), statement)
 
 
 def not_executed(jvm: Jvm, plan: Any) -> Any:

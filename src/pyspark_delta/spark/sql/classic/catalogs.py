@@ -48,10 +48,10 @@ class DeltaCatalogProxy(Creation, JavaProxy):
         return capabilities(self._jvm)
 
     def tableStateOptionKeys(self) -> Any:
-        return self._jvm.root.java.util.Collections.emptySet()
+        return self._jvm.once("empty set", lambda: self._jvm.root.java.util.Collections.emptySet())
 
     def changelogStateOptionKeys(self) -> Any:
-        return self._jvm.root.java.util.Collections.emptySet()
+        return self.tableStateOptionKeys()
 
     def useNullableQuerySchema(self) -> bool:
         return True

@@ -17,9 +17,7 @@ from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR
 from pyspark_delta.write.options import WriteOptions
 
-# Keys of field metadata that Spark uses for what a column declares, and Delta's keys for it.
-_DECLARED = {"GENERATION_EXPRESSION": "delta.generationExpression"}
-_DROPPED = frozenset(("EXISTS_DEFAULT",))
+_DROPPED = frozenset(("EXISTS_DEFAULT", "GENERATION_EXPRESSION"))  # keys of field metadata that Delta does not have
 _OPTION = "option."
 _PROVIDER, _LOCATION, _COMMENT = "provider", "location", "comment"
 _RESERVED = frozenset((_PROVIDER, _LOCATION, _COMMENT, "owner", "external", "is_managed_location", "table_type"))
@@ -112,9 +110,11 @@ def _json(struct: Any) -> dict[str, Any]:
 
 
 def _field(field: SparkField, column: Any) -> SparkField:
-    """Return a field with Delta's metadata. Spark puts only some of what a column declares into the metadata."""
-    metadata = {_DECLARED.get(key, key): value for key, value in field.metadata.items() if key not in _DROPPED}
-    identity = column.identityColumnSpec()
+    """Return a field with Delta's metadata. Which declarations Spark puts into the metadata depends on its version."""
+    metadata = {key: value for key, value in field.metadata.items() if key not in _DROPPED}
+    generated, identity = column.generationExpression(), column.identityColumnSpec()
+    if generated is not None:
+        metadata["delta.generationExpression"] = str(generated)
     if identity is not None:
         metadata |= {
             "delta.identity.start": int(identity.getStart()),

@@ -24,6 +24,7 @@ from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
+from pyspark_delta.spark.sql.classic.stored_values import naming_values, stored
 from pyspark_delta.statements.assignments import is_default_word
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import WriteRequest
@@ -32,6 +33,7 @@ from pyspark_delta.write.options import WriteOptions, parse_options
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_PRIVILEGES = "__required_write_privileges__"  # an option in which Spark's parser notes what a statement writes
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _MODE = "spark.sql.sources.partitionOverwriteMode"
 
@@ -75,7 +77,7 @@ class Insert:
             if name.casefold() in {column.casefold() for column in frame.columns}:
                 raise self._mismatch(f"the partition column '{name}' has a value in PARTITION, and one in the query")
             frame = frame.withColumn(name, self._static_value(name, value))
-        return frame
+        return stored(frame, self.snapshot.schema)
 
     def replaced(self) -> str | None:
         """Return the condition for the rows of the static partitions; None if there are none."""
@@ -219,8 +221,8 @@ def insert(query: Query, node: Any, target: Target) -> None:
         mode, options = "overwrite", _replacing(query, snapshot, target, criteria, options)
     elif node.overwrite():
         mode, options = "overwrite", _overwriting(query, rows, options)
-    frame = rows.frame()
-    write_table(frame, WriteRequest(target.table.location, mode, options, must_exist=True))
+    with naming_values():
+        write_table(rows.frame(), WriteRequest(target.table.location, mode, options, must_exist=True))
 
 
 def replace_where(query: Query, node: Any, target: Target) -> None:
@@ -229,7 +231,8 @@ def replace_where(query: Query, node: Any, target: Target) -> None:
     rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), evolves=evolves)
     options = _options(target, node.table(), evolves=evolves)
     options = replace(options, replace_where=_where(query, snapshot, target, node.deleteExpr()))
-    write_table(rows.frame(), WriteRequest(target.table.location, "overwrite", options, must_exist=True))
+    with naming_values():
+        write_table(rows.frame(), WriteRequest(target.table.location, "overwrite", options, must_exist=True))
 
 
 # ---------------------------------------------------------------------------------------------------- what is replaced
@@ -277,7 +280,7 @@ def _where(query: Query, snapshot: Snapshot, target: Target, expression: Any) ->
 
 def _options(target: Target, relation: Any, *, evolves: bool) -> WriteOptions:
     named = {str(one.getKey()): str(one.getValue()) for one in relation.options().entrySet()}
-    named.pop("__required_write_privileges__", None)
+    named.pop(_PRIVILEGES, None)
     options = replace(
         parse_options({**named, **target.table.storage_options}), catalog_table=target.table.catalog_table
     )

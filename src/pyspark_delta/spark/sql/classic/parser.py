@@ -9,41 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import wraps
-from threading import RLock
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.java_gateway import ensure_callback_server_started
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.parser import parse
 from pyspark_delta.parser.statements import DeltaStatement
-from pyspark_delta.spark.conf.sessions import session_key
-from pyspark_delta.spark.frames.catalyst.error_relay import RelayedError, install
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.error_relay import ExpectedError, RelayedError, install
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
+from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.translation import Translator
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_lock = RLock()
-_installed: dict[str, list[tuple[Any, Any, Any]]] = {}  # by session: field, owner, and the value before
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?(?=\s)", re.IGNORECASE)
 _NOT_SPACE = re.compile(r"\S")
 # Statements that begin with one of these words change nothing.
 _QUERIES = frozenset(("SELECT", "VALUES", "SET", "USE"))
-
-
-class _JavaError(RelayedError, Py4JJavaError):  # type: ignore[misc]
-    """An error of Spark's parser, on its way back to the JVM as itself."""
 
 
 def _parsing(call: Callable[P, T]) -> Callable[P, T]:
@@ -63,7 +50,7 @@ def _parsing(call: Callable[P, T]) -> Callable[P, T]:
             origin = cause.java_exception if isinstance(cause, Py4JJavaError) else origin
             if origin is None or "org.apache.spark.sql.catalyst.parser." not in str(origin.getClass().getName()):
                 raise
-            raise _JavaError("", origin) from None
+            raise ExpectedError(origin) from None
 
     return checked
 
@@ -74,10 +61,10 @@ class DeltaParser(JavaProxy):
     class Java:
         implements: ClassVar[tuple[str, ...]] = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
 
-    def __init__(self, spark: SparkSession, jvm: Jvm, before: Any) -> None:
-        super().__init__(jvm)
-        self._spark, self._before = spark, before
-        self._translator = Translator(spark, Procedures(jvm))
+    def __init__(self, session: SessionReference, before: Any) -> None:
+        super().__init__(session.jvm)
+        self._session, self._before = session, before
+        self._translator = Translator(session, Procedures(session.jvm))
 
     @_parsing
     def parsePlan(self, text: str) -> Any:
@@ -108,7 +95,7 @@ class DeltaParser(JavaProxy):
         except InvalidOperationError as error:
             if parameters is None or error.error_class != "UNBOUND_SQL_PARAMETER":
                 raise
-            return parse(text, arguments_of(self._spark, parameters))
+            return parse(text, arguments_of(self._session.spark, parameters))
 
     def _translated(self, text: str, plan: Any) -> Any:
         if text[:7].strip().upper() in _QUERIES:
@@ -157,31 +144,22 @@ class DeltaParser(JavaProxy):
         return self._before.splitStatements(text)
 
 
-def install_parser(spark: SparkSession) -> None:
-    """Put the parser into a classic session, in place of Spark's. Doing so again changes nothing.
+def install_parser(session: SessionReference) -> Callable[[], None]:
+    """Put the parser into a session, in place of Spark's, and return what puts Spark's back.
 
-    Raises AttributeError if this Spark has other internals.
+    Exceptions must be passed on to the JVM (`pass_expected`). Raises AttributeError if this Spark has other internals.
     """
-    with _lock:
-        if session_key(spark) in _installed:
-            return
-        jvm, java = jvm_of(spark), spark._jsparkSession
-        state = java.sessionState()
-        owners = [(state, "sqlParser"), (state.catalog(), "parser")]
-        fields = [(jvm.field(owner, name), owner) for owner, name in owners]
-        before = [(field, owner, field.get(owner)) for field, owner in fields]
-        install()
-        # In a callback, PySpark would close the callback's connection.
-        ensure_callback_server_started(jvm.gateway)  # type: ignore[no-untyped-call]
-        jvm.gateway.python_parameters.propagate_java_exceptions = True  # those of the parser, see `_parsing`
-        parser = DeltaParser(spark, jvm, state.sqlParser())
-        for field, owner in fields:
-            field.set(owner, parser)
-        _installed[session_key(spark)] = before
+    jvm, state = session.jvm, session.state
+    owners = ((state, "sqlParser"), (state.catalog(), "parser"))  # the latter parses the texts of views
+    places = [(jvm.field(owner, name), owner) for owner, name in owners]
+    before = [field.get(owner) for field, owner in places]
+    install()
+    parser = DeltaParser(session, before[0])
+    for field, owner in places:
+        field.set(owner, parser)
 
+    def remove() -> None:
+        for (field, owner), one in zip(places, before, strict=True):
+            field.set(owner, one)
 
-def remove_parser(spark: SparkSession) -> None:
-    """Put Spark's own parser back into a session."""
-    with _lock:
-        for field, owner, before in _installed.pop(session_key(spark), ()):
-            field.set(owner, before)
+    return remove

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.functions as sf
@@ -20,16 +20,14 @@ if TYPE_CHECKING:
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _SUBQUERIES = frozenset(("ScalarSubquery", "Exists", "ListQuery"))
-_PRIVILEGES = "__required_write_privileges__"  # an option in which Spark's parser notes what a statement writes
 
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A table as a statement names it, with the alias and the options that the statement gives it."""
+    """A table as a statement names it, with the alias that the statement gives it."""
 
     parts: tuple[str, ...]
     alias: str | None = None
-    options: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,11 +96,9 @@ def named_table(spark: SparkSession, node: Any) -> NamedTable | None:
     kind = kind_of(node)
     if kind == "SubqueryAlias":
         found = named_table(spark, node.child())
-        return None if found is None else NamedTable(found.parts, str(node.alias()), found.options)
+        return None if found is None else NamedTable(found.parts, str(node.alias()))
     if kind == "UnresolvedRelation":
-        options = {str(one.getKey()): str(one.getValue()) for one in node.options().entrySet()}
-        options.pop(_PRIVILEGES, None)
-        return NamedTable(texts(node.multipartIdentifier()), options=options)
+        return NamedTable(texts(node.multipartIdentifier()))
     if kind in ("UnresolvedTable", "UnresolvedTableOrView"):
         return NamedTable(texts(node.multipartIdentifier()))
     if kind == "UnresolvedIdentifier":

@@ -89,7 +89,7 @@ class Relations:
 
         `is_latest` is True for a read without time travel; a write whose source it is then detects conflicts with it.
         """
-        spark = self._session.spark
+        spark, catalog = self._session.spark, self._session.catalog
         key = (
             snapshot.location,
             snapshot.version,
@@ -101,7 +101,6 @@ class Relations:
             is_latest,
         )
         entry, dropped = self._use(key)
-        catalog = self._session.state.catalog()
         for one in dropped:
             catalog.invalidateCachedTable(one.key)
         if entry is not None and catalog.getCachedTable(entry.key) is not None:
@@ -118,24 +117,28 @@ class Relations:
         table = jvm.type(f"{CONNECTOR}.V1Table")(catalog_table(jvm, description, handle_identifier(jvm, handle)))
         cached = jvm.type(f"{CATALYST}.QualifiedTableName")(_HANDLES, _HANDLES, handle)
         plan: Any = frame._jdf.queryExecution().analyzed()
-        self._session.state.catalog().cacheTable(cached, plan)
+        self._session.catalog.cacheTable(cached, plan)
         with self._lock:
             self._entries[key] = _Entry(table, cached)
         return table
 
-    def cache(self, snapshot: Snapshot, name: tuple[str, str, str]) -> None:
-        """Put the plan of a latest snapshot into Spark's cache under the name of a table of Spark's own catalog."""
-        spark, jvm, catalog = self._session.spark, self._session.jvm, self._session.state.catalog()
+    def cache(self, snapshot: Snapshot, name: tuple[str, str, str]) -> bool:
+        """Put the plan of a latest snapshot into Spark's cache under the name of a table of Spark's own catalog.
+
+        Return False if it is there already.
+        """
+        spark, jvm, catalog = self._session.spark, self._session.jvm, self._session.catalog
         key = jvm.type(f"{CATALYST}.QualifiedTableName")(*name)
         version = (snapshot.location, snapshot.version, snapshot.metadata.id, session_time_zone(spark))
         with self._lock:
             is_same = self._cached.get(name) == version
         if is_same and catalog.getCachedTable(key) is not None:
-            return
+            return False
         plan: Any = mark_read(read_snapshot(spark, snapshot), snapshot, None)._jdf
         catalog.cacheTable(key, plan.queryExecution().analyzed())
         with self._lock:
             self._cached[name] = version
+        return True
 
     def clear(self) -> None:
         """Forget all tables, and remove their plans from Spark's cache."""
@@ -143,7 +146,7 @@ class Relations:
             entries, names = list(self._entries.values()), list(self._cached)
             self._entries.clear()
             self._cached.clear()
-        catalog = self._session.state.catalog()
+        catalog = self._session.catalog
         for entry in entries:
             catalog.invalidateCachedTable(entry.key)
         for name in names:

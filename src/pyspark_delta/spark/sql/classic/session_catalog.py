@@ -7,6 +7,7 @@ of Spark that read the catalog's entry, it has a copy of them from the time when
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, p
 from pyspark_delta.storage import normalize_location
 
 SESSION_CATALOG = "spark_catalog"
+_PROVIDERS = tuple(f"some({name})" for name in FORMATS)
 _MISSING = ("NoSuchTableException", "NoSuchNamespaceException", "NoSuchDatabaseException")
 
 
@@ -138,23 +140,27 @@ class SessionCatalogProxy(Creation, JavaProxy):
         entry = self._entry(parts)
         return entry_location(self._jvm, entry) if entry is not None and is_delta_entry(entry) else None
 
+    def exists(self, parts: Sequence[str]) -> bool:
+        """Return True if the catalog has a table or view of a name, of any format."""
+        return self._entry(parts) is not None
+
     def new_location(self, parts: Sequence[str]) -> str:
         """Return the location for a new table. Raises AnalysisException if there is no such schema."""
-        v1 = self._session.state.catalog()
+        v1 = self._session.catalog
         v1.getDatabaseMetadata(parts[0])
         found = v1.defaultTablePath(self._identifier(parts))
         return normalize_location(str(self._jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(found)))
 
     def register(self, parts: Sequence[str], location: str, *, is_external: bool) -> None:
         """Give the Delta table at a location a name, or bring the copy of its schema up to date."""
-        jvm, v1 = self._jvm, self._session.state.catalog()
+        jvm, v1 = self._jvm, self._session.catalog
         snapshot = open_snapshot(read_options(self._session.spark, location))
         identifier = self._identifier(parts)
         described = replace(Description.of(snapshot, ()), partition_columns=())
         table = catalog_table(jvm, described, identifier, is_external=is_external)
         if v1.tableExists(identifier):
             v1.alterTable(table)
-            v1.invalidateCachedTable(identifier)
+            v1.alterTableSchema(identifier, table.schema())  # Hive's catalog keeps the old schema otherwise
         else:
             v1.createTable(table, False, False)
 
@@ -167,16 +173,20 @@ class SessionCatalogProxy(Creation, JavaProxy):
         return provider in FORMATS if provider is not None else is_delta(self._session.spark, None)
 
     def _identifier(self, parts: Sequence[str]) -> Any:
-        some = self._jvm.root.scala.Option.apply
-        schema, name = parts
-        return self._jvm.type(f"{CATALYST}.TableIdentifier")(name, some(schema), some(SESSION_CATALOG))
+        jvm, (schema, name) = self._jvm, parts
+
+        def make() -> Any:
+            some = jvm.root.scala.Option.apply
+            return jvm.type(f"{CATALYST}.TableIdentifier")(name, some(schema), some(SESSION_CATALOG))
+
+        return jvm.once(("identifier", schema, name), make)
 
     def _entry(self, parts: Sequence[str]) -> Any:
         """Return the `CatalogTable` of a name; None if there is none."""
         if len(parts) != 2:
             return None
         try:
-            return self._session.state.catalog().getTableMetadata(self._identifier(parts))
+            return self._session.catalog.getTableMetadata(self._identifier(parts))
         except Py4JJavaError as error:
             if str(error.java_exception.getClass().getSimpleName()) in _MISSING:
                 return None
@@ -206,8 +216,18 @@ class SessionCatalogProxy(Creation, JavaProxy):
             return writable(self._session, snapshot, name)
         if not travel.is_latest:
             return self._relations.table(snapshot, name, is_latest=False)
-        self._relations.cache(snapshot, (SESSION_CATALOG, parts[0], parts[1]))
+        if self._relations.cache(snapshot, (SESSION_CATALOG, parts[0], parts[1])):
+            entry = self._refreshed(parts, entry, snapshot)
         return jvm.type(f"{CONNECTOR}.V1Table")(entry)
+
+    def _refreshed(self, parts: Sequence[str], entry: Any, snapshot: Snapshot) -> Any:
+        """Return the entry with an up-to-date copy of the schema, which DESCRIBE shows, if the catalog allows it."""
+        if entry.schema().json() == self._jvm.data_type(to_spark(snapshot.schema).json()).json():
+            return entry
+        is_external = str(entry.tableType().name()) == "EXTERNAL"
+        with suppress(Exception):  # the copy is only shown
+            self.register(parts, snapshot.location, is_external=is_external)
+        return self._entry(parts) or entry
 
     def _destination(self, parts: Sequence[str], made: Declared, mode: CreateMode) -> Destination:
         if len(parts) != 2:
@@ -225,7 +245,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
         if entry is None:
             location, is_external = given or self.new_location(parts), made.is_external
             if given is not None:
-                self._session.state.catalog().getDatabaseMetadata(parts[0])
+                self._session.catalog.getDatabaseMetadata(parts[0])
         else:
             location, is_external = entry_location(self._jvm, entry), str(entry.tableType().name()) == "EXTERNAL"
             if given is not None and given != location:
@@ -250,7 +270,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
         return bool(crossing(self._drop_delta)(parts, purge))
 
     def _drop_delta(self, parts: Sequence[str], purge: bool) -> bool:
-        v1, identifier = self._session.state.catalog(), self._identifier(parts)
+        v1, identifier = self._session.catalog, self._identifier(parts)
         v1.invalidateCachedTable(identifier)
         v1.dropTable(identifier, True, purge)
         return True
@@ -258,8 +278,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
 
 def is_delta_entry(entry: Any) -> bool:
     """Return True if an entry of the session catalog is a Delta table."""
-    provider = entry.provider()
-    return bool(provider.isDefined()) and str(provider.get()).lower() in FORMATS
+    return str(entry.provider().toString()).lower() in _PROVIDERS
 
 
 def entry_location(jvm: Any, entry: Any) -> str:

@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 
+_CATALOG = "_pyspark_delta_catalog"
+
 
 class SessionReference:
     """A weak reference to a classic session.
@@ -43,6 +45,18 @@ class SessionReference:
     def state(self) -> Any:
         """The state of the session in the JVM."""
         return self.java.sessionState()
+
+    @property
+    def catalog(self) -> Any:
+        """The session's catalog of version 1, which has the cache of relations."""
+        found: Any = self._reference()
+        if found is None:
+            return self.state.catalog()
+        known = getattr(found, _CATALOG, None)
+        if known is None:
+            known = self.state.catalog()
+            setattr(found, _CATALOG, known)  # it lives as long as the session in Python
+        return known
 
     def _java_session(self) -> Any:
         return self.jvm.type("org.apache.spark.sql.classic.SparkSession").active()

@@ -12,16 +12,31 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark_delta.parser.statements import DeltaStatement
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.parser.values import TableName
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.sql.classic import inserts, row_changes
+from pyspark_delta.spark.sql.classic.alterations import (
+    ON_ALL_TABLES,
+    ON_SESSION_TABLES,
+    check_create_like,
+    refreshing,
+)
 from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
-from pyspark_delta.spark.sql.classic.views import table_of_view
+from pyspark_delta.spark.sql.classic.sessions import SessionReference
+from pyspark_delta.spark.sql.classic.views import refuse_permanent_view, table_of_view
 from pyspark_delta.spark.sql.execute import execute, is_of_spark
-from pyspark_delta.spark.sql.targets import find_table, is_delta_name, is_path_name, is_temporary_view
+from pyspark_delta.spark.sql.targets import (
+    find_table,
+    is_delta_name,
+    is_path_name,
+    is_permanent_view,
+    is_session_table,
+    is_temporary_view,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +52,7 @@ _STATEMENTS: dict[str, tuple[str, _Run]] = {
     "InsertIntoStatement": ("table", inserts.insert),
     "OverwriteByExpression": ("table", inserts.replace_where),
 }
+_ROW_CHANGES = ("DeleteFromTable", "UpdateTable", "MergeIntoTable")
 _EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
 _WITH_BODY = ("WhileStatement", "RepeatStatement", "LoopStatement", "ForStatement")
 _WITH_BRANCHES = ("IfElseStatement", "SearchedCaseStatement", "SimpleCaseStatement")
@@ -46,12 +62,17 @@ _WITH_BRANCHES = ("IfElseStatement", "SearchedCaseStatement", "SimpleCaseStateme
 class Translator:
     """Translates the plans that Spark's parser returns for one session."""
 
-    spark: SparkSession
+    session: SessionReference
     procedures: Procedures
 
     @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.session.spark
+
+    @property
     def _jvm(self) -> Jvm:
-        return jvm_of(self.spark)
+        return self.session.jvm
 
     def translated(self, plan: Any) -> Any:
         """Return the plan of a text, with calls of Python for statements that change Delta tables."""
@@ -68,7 +89,15 @@ class Translator:
         """Return the call for a statement of Delta's own grammar; None for one of Spark's (`is_of_spark`)."""
         if is_of_spark(self.spark, statement):
             return None
-        return call(self._jvm, self.procedures, type(statement).__name__, partial(execute, self.spark, statement))
+        return call(self._jvm, self.procedures, type(statement).__name__, partial(self._execute, statement))
+
+    def _execute(self, statement: DeltaStatement) -> DataFrame | None:
+        table = getattr(statement, "table", None)
+        changed = find_table(self.spark, table.parts) if isinstance(table, TableName) else None
+        if changed is None:
+            return execute(self.spark, statement)
+        with refreshing(Query(self.spark), changed):
+            return execute(self.spark, statement)
 
     def explained(self, plan: Any, statement: Any) -> Any:
         """Return the EXPLAIN of a call, in the mode of another EXPLAIN. The statement is not carried out."""
@@ -80,39 +109,71 @@ class Translator:
         With `decides_later`, that is found out when the statement runs.
         """
         query, statement = Query(self.spark), plan
-        if str(plan.nodeName()) == "UnresolvedWith":
+        if kind == "UnresolvedWith":
             query, statement = Query(self.spark, plan), plan.child()
             kind = str(statement.nodeName())
         if kind == "Union":
             return self._several_inserts(query, statement)
         known = _STATEMENTS.get(kind)
         if known is None:
-            return None
+            return self._command(kind, statement, query, decides_later=decides_later)
         field, run = known
         named = named_table(self.spark, getattr(statement, field)())
         if named is None:
             return None
         if decides_later and not is_path_name(named.parts):
-            return call(self._jvm, self.procedures, kind, partial(self._run_either, plan, query, statement, named, run))
-        if not self._is_ours(named):
+            return call(
+                self._jvm, self.procedures, kind, partial(self._run_either, kind, plan, query, statement, named, run)
+            )
+        if not self._is_ours(kind, named):
             return None
         return call(self._jvm, self.procedures, kind, partial(self._run, query, statement, named, run))
+
+    def _command(self, kind: str, node: Any, query: Query, *, decides_later: bool) -> Any:
+        """Return the call for a command that Spark would carry out wrongly on a Delta table; None for any other."""
+        if kind == "CreateTableLike":
+            check_create_like(self.spark, node)
+            return None
+        known = ON_SESSION_TABLES.get(kind) or ON_ALL_TABLES.get(kind)
+        if known is None:
+            return None
+        field, run = known
+        named = named_table(self.spark, getattr(node, field)())
+        if named is None:
+            return None
+        parts, is_ours = named.parts, is_session_table if kind in ON_SESSION_TABLES else is_delta_name
+
+        def carry_out() -> DataFrame | None:
+            if is_temporary_view(self.spark, parts) or not is_ours(self.spark, parts):
+                return frame_of_plan(self.spark, node)
+            table = find_table(self.spark, parts)
+            assert table is not None
+            return run(query, node, table)
+
+        if not decides_later and (is_temporary_view(self.spark, parts) or not is_ours(self.spark, parts)):
+            return None
+        return call(self._jvm, self.procedures, kind, carry_out)
 
     def _several_inserts(self, query: Query, union: Any) -> Any:
         """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
         inserts = elements(union.children())
         if any(str(insert.nodeName()) != "InsertIntoStatement" for insert in inserts):
             return None
-        found = [self._call("InsertIntoStatement", query.hung(insert)) for insert in inserts]
+        hung = [query.hung(insert) for insert in inserts]
+        found = [self._call(str(insert.nodeName()), insert) for insert in hung]
         if all(one is None for one in found):
             return None
         children = [insert if one is None else one for one, insert in zip(found, inserts, strict=True)]
         return query.hung(union.withNewChildren(self._jvm.seq(children)))
 
-    def _is_ours(self, named: NamedTable) -> bool:
+    def _is_ours(self, kind: str, named: NamedTable) -> bool:
         if is_temporary_view(self.spark, named.parts):
             return table_of_view(self.spark, named.parts) is not None
-        return is_delta_name(self.spark, named.parts)
+        if is_delta_name(self.spark, named.parts):
+            return True
+        if kind in _ROW_CHANGES and is_permanent_view(self.spark, named.parts):
+            refuse_permanent_view(self.spark, named.parts)
+        return False
 
     def _run(self, query: Query, statement: Any, named: NamedTable, run: _Run) -> DataFrame | None:
         alias = named.alias
@@ -121,10 +182,13 @@ class Translator:
         else:
             table = find_table(self.spark, named.parts)
         assert table is not None
-        return run(query, statement, Target(table, alias))
+        with refreshing(query, table):
+            return run(query, statement, Target(table, alias))
 
-    def _run_either(self, plan: Any, query: Query, statement: Any, named: NamedTable, run: _Run) -> DataFrame | None:
-        if self._is_ours(named):
+    def _run_either(
+        self, kind: str, plan: Any, query: Query, statement: Any, named: NamedTable, run: _Run
+    ) -> DataFrame | None:
+        if self._is_ours(kind, named):
             return self._run(query, statement, named, run)
         return frame_of_plan(self.spark, plan)
 

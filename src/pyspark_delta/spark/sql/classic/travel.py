@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of
 from pyspark_delta.spark.frames.read_options import ReadOptions
+
+_PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
+_NO_CONTEXT = "TableContext{timeTravel=null, writePrivileges=[]}"
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,14 @@ LATEST = Travel()
 
 
 def parts_of(identifier: Any) -> tuple[str, ...]:
-    """Return the parts of an `Identifier` of Spark: its namespace, and its name."""
-    return (*(str(part) for part in identifier.namespace()), str(identifier.name()))
+    """Return the parts of an `Identifier` of Spark: its namespace, and its name. This takes one message to the JVM."""
+    return _parts(str(identifier.toString()))
+
+
+@lru_cache(maxsize=256)
+def _parts(text: str) -> tuple[str, ...]:
+    """Return the parts of a name that Spark has quoted where needed."""
+    return tuple(part[1:-1].replace("``", "`") if part[0] == "`" else part for part in _PART.findall(text))
 
 
 def context_of(context: Any) -> tuple[Travel, bool]:
@@ -56,6 +67,8 @@ def context_of(context: Any) -> tuple[Travel, bool]:
         return Travel(timestamp_ms=context // 1000), False
     if not hasattr(context, "getClass") or kind_of(context) != "TableContext":
         return LATEST, len(context) > 0  # a set of privileges
+    if str(context.toString()) == _NO_CONTEXT:
+        return LATEST, False
     asked = context.timeTravel().orElse(None)
     writes = not context.writePrivileges().isEmpty()
     if asked is None:

@@ -22,7 +22,7 @@ _NAMES = ("SubqueryAlias", "View")
 
 
 def table_of_view(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
-    """Return the Delta table behind a temporary view; None if the view reads no Delta table.
+    """Return the Delta table behind a view; None if the view reads no Delta table.
 
     Raises InvalidOperationError for a view that shows other rows or columns than its table: a filter, a projection, a
     join, or an older version.
@@ -40,10 +40,20 @@ def table_of_view(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
         whole = frame_plan(read_snapshot(spark, snapshot))
         if _is_same(_shown(plan), _shown(whole)) and tuple(frame.columns) == snapshot.schema.names:
             return SqlTable(tuple(parts), location)
+    what = "is not simply all rows and columns of the newest version of one Delta table, so rows cannot be changed"
+    raise _refusal(parts, f"{what} through it")
+
+
+def refuse_permanent_view(spark: SparkSession, parts: Sequence[str]) -> None:
+    """Raise InvalidOperationError if a view in the session catalog shows a Delta table."""
+    if table_of_view(spark, parts) is not None:
+        raise _refusal(parts, "is a view, and only temporary views can stand for their table")
+
+
+def _refusal(parts: Sequence[str], what: str) -> InvalidOperationError:
     name = ".".join(parts)
-    raise InvalidOperationError(
-        f"The view '{name}' is not simply all rows and columns of the newest version of one Delta table, so rows cannot"
-        " be changed through it. Nothing was changed. Name the table itself, as in delta.`/path/to/table`.",
+    return InvalidOperationError(
+        f"'{name}' {what}. Nothing was changed. Name the table itself, as in delta.`/path/to/table`.",
         error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
         sqlstate="0A000",
         view=name,

@@ -1,0 +1,212 @@
+"""ALTER TABLE, SHOW and other commands on Delta tables of the session catalog, where Spark's own would be wrong.
+
+Spark takes such a table for one whose definition is in its catalog. ALTER TABLE would change the catalog's copy alone,
+or nothing at all. So the statement gets the path of the table in place of the name, and reaches the catalog of paths,
+which changes the log. Commands that have no meaning for a Delta table are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
+from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
+from pyspark_delta.spark.frames.reading import read_snapshot
+from pyspark_delta.spark.frames.schemas import differences, to_spark
+from pyspark_delta.spark.sql.classic.plans import Query, named_table, option
+from pyspark_delta.spark.sql.classic.relations import CATALYST, Description, catalog_table
+from pyspark_delta.spark.sql.targets import (
+    SqlTable,
+    is_delta_name,
+    is_in_session_catalog,
+    is_temporary_view,
+    table_identifier,
+)
+from pyspark_delta.storage import normalize_location
+from pyspark_delta.storage.paths import to_hadoop
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Run: TypeAlias = "Callable[[Query, Any, SqlTable], DataFrame | None]"
+
+
+def alter(query: Query, node: Any, table: SqlTable) -> None:
+    """Carry out an ALTER TABLE or COMMENT ON TABLE on the log of the table, then update the copy in the catalog.
+
+    Raises as the methods of `DeltaTable.alter`, and Spark's own errors about the names of columns.
+    """
+    frame_of_plan(query.spark, _by_path(query, node, table))
+    refresh_copy(query, table)
+
+
+def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
+    """Return the result of SHOW TBLPROPERTIES or SHOW COLUMNS, from the log."""
+    return frame_of_plan(query.spark, _by_path(query, node, table))
+
+
+def set_location(query: Query, node: Any, table: SqlTable) -> None:
+    """Let the name stand for the table at another location.
+
+    Raises TableNotFoundError if there is none, and InvalidOperationError if its columns or partitioning differ.
+    """
+    if node.partitionSpec().isDefined():
+        _refuse("ALTER TABLE ... PARTITION ... SET LOCATION", "A partition has no location: leave PARTITION out.")
+    there, here = Snapshot.load(normalize_location(str(node.location()))), table.snapshot()
+    found = differences(expected=to_spark(here.schema), given=to_spark(there.schema))
+    if tuple(there.metadata.partition_columns) != tuple(here.metadata.partition_columns):
+        found.append(f"it is partitioned by {', '.join(there.metadata.partition_columns) or 'no column'}")
+    if found:
+        raise InvalidOperationError(
+            f"The table at '{there.location}' is not like '{table.text}': {'; '.join(found)}. Nothing was changed. "
+            "Create a table with another name for it: CREATE TABLE name USING delta LOCATION '...'.",
+            error_class="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+        )
+    frame_of_plan(query.spark, node)
+
+
+def show_partitions(query: Query, node: Any, table: SqlTable) -> DataFrame:
+    """Return the partitions: a column for each partition column, with its type, and only those of PARTITION (...).
+
+    Raises InvalidOperationError for a table without partitions, and for a column that is no partition column.
+    """
+    snapshot = table.snapshot()
+    names = snapshot.metadata.partition_columns
+    if not names:
+        raise InvalidOperationError(
+            f"'{table.text}' is not partitioned, so it has no partitions to show.",
+            error_class="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
+        )
+    rows = read_snapshot(query.spark, snapshot).select(*map(quoted, names)).distinct()
+    spec = option(node.pattern())
+    for one in [] if spec is None else elements(spec.spec().toSeq()):
+        name, value = str(one._1()), one._2()
+        if name.casefold() not in {known.casefold() for known in names}:
+            raise InvalidOperationError(
+                f"PARTITION names '{name}', which is not a partition column of '{table.text}': these are "
+                f"{', '.join(names)}.",
+                error_class="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+            )
+        rows = rows.where(sf.col(quoted(name)).eqNullSafe(sf.lit(value)))
+    return rows.orderBy(*map(quoted, names))
+
+
+def analyze(query: Query, node: Any, table: SqlTable) -> None:
+    """Compute the statistics of data files that lack them. Raises as `DeltaTable.computeStatistics`."""
+    if kind_of(node) == "AnalyzeTable":
+        if not node.partitionSpec().isEmpty():
+            _refuse("ANALYZE TABLE ... PARTITION", "Leave PARTITION out.")
+        if not node.noScan():
+            table.delta_table(query.spark).computeStatistics()
+        return
+    names = option(node.columnNames())
+    table.delta_table(query.spark).computeStatistics(columns=None if names is None else list(texts(names)))
+
+
+def check_create_like(spark: SparkSession, node: Any) -> None:
+    """Raise InvalidOperationError if CREATE TABLE LIKE would make a Delta table: Spark would make one without a log."""
+    provider = option(node.provider())
+    if provider is not None:
+        is_delta = str(provider).lower() in FORMATS
+    else:
+        named = [named_table(spark, one) for one in (node.name(), node.source())]
+        names = [one.parts for one in named if one is not None]
+        is_delta = any(is_delta_name(spark, parts) for parts in names if not is_temporary_view(spark, parts))
+    if is_delta:
+        _refuse("CREATE TABLE ... LIKE", "Use CREATE TABLE t USING delta AS SELECT * FROM s WHERE false.")
+
+
+def refused(statement: str, instead: str) -> Run:
+    """Return what raises InvalidOperationError for a statement that Delta tables do not have."""
+
+    def run(query: Query, node: Any, table: SqlTable) -> NoReturn:
+        _refuse(statement, instead)
+
+    return run
+
+
+def _refuse(statement: str, instead: str) -> NoReturn:
+    raise InvalidOperationError(
+        f"{statement} is not supported for Delta tables. Nothing was changed. {instead}",
+        error_class="DELTA_OPERATION_NOT_ALLOWED",
+        sqlstate="0AKDC",
+        operation=statement,
+    )
+
+
+@contextmanager
+def refreshing(query: Query, table: SqlTable) -> Iterator[None]:
+    """Update the copy in the session catalog after a block that changes the definition of a table."""
+    if not is_in_session_catalog(table.name):
+        yield
+        return
+    before = table.snapshot().metadata
+    yield
+    if table.snapshot().metadata != before:
+        refresh_copy(query, table)
+
+
+def refresh_copy(query: Query, table: SqlTable) -> None:
+    """Update the copy of schema and properties that the session catalog has of a table."""
+    spark, jvm = query.spark, query.jvm
+    catalog, identifier = spark._jsparkSession.sessionState().catalog(), table_identifier(spark, table.name)
+    is_external = str(catalog.getTableMetadata(identifier).tableType().name()) == "EXTERNAL"
+    described = replace(Description.of(table.snapshot(), ()), partition_columns=())
+    catalog.alterTable(catalog_table(jvm, described, identifier, is_external=is_external))
+    catalog.invalidateCachedTable(identifier)
+
+
+def _by_path(query: Query, node: Any, table: SqlTable) -> Any:
+    """Return a statement with the path of the table in place of its name."""
+    jvm = query.jvm
+    named = jvm.type(f"{CATALYST}.analysis.UnresolvedTable")(
+        jvm.seq(["delta", to_hadoop(table.location)]), "ALTER TABLE", True
+    )
+    return node.withNewChildren(jvm.seq([named, *elements(node.children())[1:]]))
+
+
+_PARTITIONS = "The log has the partitions: INSERT adds them, and DELETE FROM ... WHERE removes them."
+
+_ALTERED = (
+    "AddColumns",
+    "AlterColumns",
+    "AlterTableClusterBy",
+    "CommentOnTable",
+    "DropColumns",
+    "RenameColumn",
+    "ReplaceColumns",
+    "SetTableProperties",
+    "UnsetTableProperties",
+)
+
+ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
+    **dict.fromkeys(_ALTERED, ("table", alter)),
+    "ShowTableProperties": ("table", show_properties),
+    "ShowColumns": ("child", show_properties),
+    "SetTableLocation": ("table", set_location),
+}
+"""Statements that are Spark's on paths and in connected catalogs: the field with the table, and what runs them."""
+
+ON_ALL_TABLES: dict[str, tuple[str, Run]] = {
+    "ShowPartitions": ("table", show_partitions),
+    "AnalyzeTable": ("child", analyze),
+    "AnalyzeColumn": ("child", analyze),
+    "AddPartitions": ("table", refused("ALTER TABLE ADD PARTITION", _PARTITIONS)),
+    "DropPartitions": ("table", refused("ALTER TABLE DROP PARTITION", _PARTITIONS)),
+    "RenamePartitions": ("table", refused("ALTER TABLE PARTITION ... RENAME", _PARTITIONS)),
+    "RecoverPartitions": ("child", refused("ALTER TABLE RECOVER PARTITIONS", _PARTITIONS)),
+    "RepairTable": ("child", refused("MSCK REPAIR TABLE", f"{_PARTITIONS} FSCK REPAIR TABLE removes lost files.")),
+    "TruncatePartition": ("table", refused("TRUNCATE TABLE ... PARTITION", "Use DELETE FROM ... WHERE.")),
+    "LoadData": ("child", refused("LOAD DATA", "Use INSERT INTO ... SELECT * FROM parquet.`/path`.")),
+    "SetTableSerDeProperties": ("child", refused("ALTER TABLE SET SERDE", "Delta tables are Parquet files.")),
+}
+"""Statements on any Delta table."""

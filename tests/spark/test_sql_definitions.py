@@ -1,0 +1,147 @@
+"""ALTER TABLE, SHOW, ANALYZE and their like as SQL: on tables of Spark's session catalog, the log changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+
+from pyspark_delta import DeltaTable
+from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Where the table of the test is."""
+    return str(tmp_path / "t")
+
+
+@pytest.fixture
+def sql(delta_spark: SparkSession, path: str) -> Iterator[SparkSession]:
+    """The session, with a table `defined` partitioned by k, whose rows are (1, a, 1) and (2, b, null)."""
+    delta_spark.sql(f"CREATE TABLE defined (id INT, s STRING, k INT) USING delta PARTITIONED BY (k) LOCATION '{path}'")
+    delta_spark.sql("INSERT INTO defined VALUES (1, 'a', 1), (2, 'b', NULL)")
+    yield delta_spark
+    delta_spark.sql("DROP TABLE IF EXISTS defined")
+
+
+def columns(spark: SparkSession, path: str) -> list[str]:
+    """The columns that the log declares."""
+    return DeltaTable.forPath(spark, path).toDF().columns
+
+
+def test_columns(sql: SparkSession, path: str) -> None:
+    sql.sql("ALTER TABLE defined ADD COLUMNS (z INT, more STRING COMMENT 'c')")
+    sql.sql("ALTER TABLE defined ADD COLUMN first INT FIRST")
+    sql.sql("ALTER TABLE defined ALTER COLUMN s COMMENT 'text'")
+    assert columns(sql, path) == ["first", "id", "s", "k", "z", "more"]
+    assert DeltaTable.forPath(sql, path).toDF().schema["s"].metadata["comment"] == "text"
+    sql.sql("ALTER TABLE defined SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'mine' = 'yes')")
+    sql.sql("ALTER TABLE defined RENAME COLUMN z TO y")
+    sql.sql("ALTER TABLE defined DROP COLUMN more")
+    sql.sql("ALTER TABLE defined CHANGE COLUMN y y INT AFTER id")
+    assert columns(sql, path) == ["first", "id", "y", "s", "k"]
+    shown = [row.col_name for row in sql.sql("SHOW COLUMNS IN defined").collect()]
+    described = [row.col_name for row in sql.sql("DESCRIBE defined").collect()]
+    assert shown == columns(sql, path)
+    assert described[:5] == columns(sql, path)
+    assert sql.sql("SELECT id, y FROM defined WHERE s = 'a'").collect() == [Row(id=1, y=None)]
+    with pytest.raises(AnalysisException, match="nope"):
+        sql.sql("ALTER TABLE defined ALTER COLUMN nope COMMENT 'x'")
+
+
+def test_properties_and_the_comment(sql: SparkSession, path: str) -> None:
+    sql.sql("ALTER TABLE defined SET TBLPROPERTIES ('mine' = 'yes', 'other' = 'too')")
+    sql.sql("ALTER TABLE defined UNSET TBLPROPERTIES ('other')")
+    sql.sql("COMMENT ON TABLE defined IS 'what it holds'")
+    detail = DeltaTable.forPath(sql, path).detail().collect()[0]
+    assert (detail.properties, detail.description) == ({"mine": "yes"}, "what it holds")
+    DeltaTable.forPath(sql, path).alter().setProperties({"mine": "changed"})
+    assert sql.sql("SHOW TBLPROPERTIES defined ('mine')").collect()[0].value == "changed"
+
+
+def test_statements_that_change_the_schema_are_described(sql: SparkSession) -> None:
+    sql.sql("INSERT WITH SCHEMA EVOLUTION INTO defined BY NAME SELECT 3 AS id, true AS more")
+    assert "more" in [row.col_name for row in sql.sql("DESCRIBE defined").collect()]
+    sql.sql("RESTORE TABLE defined TO VERSION AS OF 1")
+    assert "more" not in [row.col_name for row in sql.sql("DESCRIBE defined").collect()]
+
+
+def test_show_partitions(sql: SparkSession, path: str) -> None:
+    for name in ("defined", f"delta.`{path}`"):
+        assert sql.sql(f"SHOW PARTITIONS {name}").collect() == [Row(k=None), Row(k=1)]
+    assert sql.sql("SHOW PARTITIONS defined PARTITION (k = 1)").collect() == [Row(k=1)]
+    with pytest.raises(InvalidOperationError, match="not a partition column"):
+        sql.sql("SHOW PARTITIONS defined PARTITION (s = 'a')")
+
+
+def test_location(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    other, unlike = str(tmp_path / "other"), str(tmp_path / "unlike")
+    sql.sql("SELECT 9 AS id, 'i' AS s, 90 AS k").write.format("delta").partitionBy("k").save(other)
+    sql.range(1).write.format("delta").save(unlike)
+    with pytest.raises(TableNotFoundError):
+        sql.sql(f"ALTER TABLE defined SET LOCATION '{tmp_path / 'nothing'}'")
+    with pytest.raises(InvalidOperationError, match="not like"):
+        sql.sql(f"ALTER TABLE defined SET LOCATION '{unlike}'")
+    assert sql.table("defined").count() == 2
+    sql.sql(f"ALTER TABLE defined SET LOCATION '{other}'")
+    assert sql.sql("SELECT id FROM defined").collect() == [Row(id=9)]
+
+
+def test_analyze_computes_statistics(sql: SparkSession, path: str) -> None:
+    for statement in ("COMPUTE STATISTICS", "COMPUTE STATISTICS NOSCAN", "COMPUTE STATISTICS FOR COLUMNS id"):
+        assert sql.sql(f"ANALYZE TABLE defined {statement}").collect() == []
+    sql.sql("REFRESH TABLE defined")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("ALTER TABLE {t} ADD PARTITION (k = 7)", "INSERT adds them"),
+        ("ALTER TABLE {t} DROP PARTITION (k = 1)", "DELETE FROM"),
+        ("ALTER TABLE {t} RECOVER PARTITIONS", "DELETE FROM"),
+        ("MSCK REPAIR TABLE {t}", "FSCK"),
+        ("TRUNCATE TABLE {t} PARTITION (k = 1)", "DELETE FROM"),
+        ("LOAD DATA INPATH '/tmp/x' INTO TABLE {t}", "INSERT INTO"),
+        ("CREATE TABLE other_of_test LIKE {t}", "AS SELECT"),
+        ("CREATE TABLE other_of_test LIKE five USING delta", "AS SELECT"),
+        ("ALTER TABLE {t} SET SERDEPROPERTIES ('a' = 'b')", "Parquet"),
+    ],
+)
+def test_what_delta_tables_do_not_have_is_refused_by_name(
+    sql: SparkSession, path: str, statement: str, words: str
+) -> None:
+    before = DeltaTable.forPath(sql, path).history().count()
+    for name in ("defined", f"delta.`{path}`"):
+        with pytest.raises(InvalidOperationError, match=words):
+            sql.sql(statement.format(t=name))
+    assert DeltaTable.forPath(sql, path).history().count() == before
+    assert not sql.catalog.tableExists("other_of_test")
+
+
+def test_permanent_views_are_no_targets(sql: SparkSession) -> None:
+    sql.sql("CREATE VIEW view_of_defined AS SELECT * FROM defined")
+    try:
+        for statement in ("DELETE FROM view_of_defined", "UPDATE view_of_defined SET s = 'x'"):
+            with pytest.raises(InvalidOperationError, match="Name the table itself"):
+                sql.sql(statement)
+        assert sql.table("defined").count() == 2
+    finally:
+        sql.sql("DROP VIEW view_of_defined")
+
+
+def test_statements_of_a_script_see_what_it_has_done_before(sql: SparkSession, tmp_path: Path) -> None:
+    script = f"""
+        BEGIN
+          CREATE TABLE made_by_script (a INT) USING delta LOCATION '{tmp_path / "made"}';
+          INSERT INTO made_by_script VALUES (1), (2);
+          DELETE FROM made_by_script WHERE a = 1;
+          SELECT a FROM made_by_script;
+        END"""
+    try:
+        assert sql.sql(script).collect() == [Row(a=2)]
+    finally:
+        sql.sql("DROP TABLE IF EXISTS made_by_script")
