@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_delta.catalog.connections import connected_names, find_catalog
 from pyspark_delta.errors import InvalidOperationError, SqlSyntaxError, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.interpreter.definitions import check_query_definition, partitioning
 from pyspark_delta.interpreter.execute import run
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.parser import catalog_statements as cs
@@ -65,7 +66,7 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
         return _query(names, before, text, args, frames)
 
     def query(inner: str) -> DataFrame:
-        return _query(names, before, inner, None, {})
+        return _query(names, before, inner, None, frames)
 
     found = None if statement is None else _Statements(names, query, on_server).run(statement)
     found = _view(names, text, args, query) if found is None else found
@@ -208,11 +209,10 @@ class _Statements:
 
     def _insert_on_server(self, statement: rs.InsertInto) -> DataFrame | None:
         """Insert rows of Delta tables into a table of the server; None if no Delta table is read."""
-        spliced = splice(self._names, statement.query.text)
-        simple = replace(statement, query=statement.query, table=statement.table) == rs.InsertInto(
-            statement.table, statement.query, overwrite=statement.overwrite
-        )
-        if not spliced.frames or not simple or not isinstance(statement.table, TableName):
+        plain = rs.InsertInto(statement.table, statement.query, overwrite=statement.overwrite)
+        if statement != plain or not isinstance(statement.table, TableName):
+            return None  # the server says that it does not know the table that is read
+        if not splice(self._names, statement.query.text).frames:
             return None
         frame = self._query(statement.query.text)
         frame.write.insertInto(identifier(statement.table.parts), overwrite=statement.overwrite)
@@ -230,8 +230,6 @@ class _Statements:
         return nothing(self._spark)
 
     def _create_as_query(self, statement: ts.CreateTable, parts: tuple[str, ...]) -> None:
-        from pyspark_delta.interpreter.definitions import check_query_definition, partitioning
-
         check_query_definition(statement)
         name = TableName(parts)
         target = Session(self._names.namespace).names.resolve(name)
