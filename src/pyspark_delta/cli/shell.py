@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.cli.output import print_problem, print_text
 from pyspark_delta.cli.reporting import text_of_error
-from pyspark_delta.cli.sql import Printer, run_statements
+from pyspark_delta.cli.statements import Printer, run_statements
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.parser.tokens import Kind, tokenize
 
