@@ -18,6 +18,7 @@ KNOWN = {
     "spark/frames/catalyst/error_relay._failures",
     "spark/frames/catalyst/error_relay._read",
     "spark/session/enable._wrapped",
+    "spark/sql/connect/names._namespaces",
     "spark/sql/session._installed",
     "spark/sql/session._working",
     "storage/__init__._interceptors",

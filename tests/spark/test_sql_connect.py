@@ -34,6 +34,12 @@ def test_queries_read_tables_at_paths(delta_connect: SparkSession, table: str) -
     assert rows(spark, f"SELECT max(id) FROM {{mine}} m JOIN {table} t USING (id)", mine=spark.range(2)) == [(1,)]
 
 
+def test_queries_are_explained(delta_connect: SparkSession, table: str) -> None:
+    [[plan]] = rows(delta_connect, f"EXPLAIN FORMATTED SELECT id FROM {table} WHERE s = '{{}}'")
+    assert "Physical Plan" in plan
+    assert "AnalysisException" not in plan
+
+
 def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     spark = delta_connect
     assert rows(spark, f"UPDATE {table} AS x SET x.s = concat(x.s, '!') WHERE x.id = 1") == [(1,)]

@@ -1,4 +1,4 @@
-"""Runs SQL statements for the command line, and prints their results."""
+"""Statements that the command sql and its shell run, and how their results are printed."""
 
 from __future__ import annotations
 

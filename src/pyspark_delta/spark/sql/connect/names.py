@@ -91,11 +91,11 @@ class Names:
         changed: dict[str, Any] = {}
         for one in fields(statement):
             value = getattr(statement, one.name)
-            if isinstance(value, TableName):
+            if isinstance(value, TableName) and value.file_format != "parquet":  # the directory of CONVERT TO DELTA
                 parts = self.whole(value.parts)
-                if parts is None and value.file_format != "parquet":
+                if parts is None:
                     raise _only_the_server(value)
-                changed[one.name] = TableName(parts or value.parts, value.start, value.end)
+                changed[one.name] = TableName(parts, value.start, value.end)
         found: Any = statement
         return cast(S, replace(found, **changed))
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_delta.catalog.connections import connected_names, find_catalog
 from pyspark_delta.errors import InvalidOperationError, SqlSyntaxError, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.interpreter.definitions import check_query_definition, partitioning
 from pyspark_delta.interpreter.execute import run
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.parser import catalog_statements as cs
@@ -21,6 +22,7 @@ from pyspark_delta.parser import row_statements as rs
 from pyspark_delta.parser import table_statements as ts
 from pyspark_delta.parser.arguments import Arguments
 from pyspark_delta.parser.reader import Reader
+from pyspark_delta.parser.rows import at_query
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.schema.column_paths import column_path_text
@@ -64,10 +66,12 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
         return _query(names, before, text, args, frames)
 
     def query(inner: str) -> DataFrame:
-        return _query(names, before, inner, None, {})
+        return _query(names, before, inner, None, frames)
 
-    found = _Statements(names, query, on_server).run(statement)
-    return _view(names, text, args, query) or on_server() if found is None else found
+    found = None if statement is None else _Statements(names, query, on_server).run(statement)
+    found = _view(names, text, args, query) if found is None else found
+    found = _explained(names, before, text, args) if found is None else found
+    return on_server() if found is None else found
 
 
 def _may_concern(names: Names, text: str) -> bool:
@@ -88,6 +92,19 @@ def _query(names: Names, before: Before, text: str, args: Any, frames: Mapping[s
         return before(names.spark, text, args, **frames)
     written, own = spliced.formatted(escapes=not frames)
     return before(names.spark, written, args, **frames, **own)
+
+
+def _explained(names: Names, before: Before, text: str, args: Any) -> DataFrame | None:
+    """Explain a query with Delta tables; None for any other statement."""
+    reader = Reader(text)
+    if not reader.accept("EXPLAIN"):
+        return None
+    mode = next((f" {word}" for word in ("EXTENDED", "CODEGEN", "COST", "FORMATTED") if reader.accept(word)), "")
+    if reader.ended or not at_query(reader):
+        return None
+    spliced = splice(names, text[reader.token.start :], args)
+    written, frames = spliced.formatted(escapes=True)
+    return before(names.spark, f"EXPLAIN{mode} {written}", args, **frames) if frames else None
 
 
 def _own(names: Names, statement: DeltaStatement, on_server: Callable[[], DataFrame]) -> DataFrame:
@@ -168,8 +185,6 @@ class _Statements:
                 return self._in_client(statement) if self._is_mine(statement.namespace) else None
             case cs.CreateSchema() | cs.DropSchema():
                 return self._in_client(statement) if self._is_mine(statement.name.parts[:-1]) else None
-            case None:
-                return None
         table = statement.table
         if isinstance(table, TableName) and self._names.whole(table.parts) is None:
             return None
@@ -194,11 +209,10 @@ class _Statements:
 
     def _insert_on_server(self, statement: rs.InsertInto) -> DataFrame | None:
         """Insert rows of Delta tables into a table of the server; None if no Delta table is read."""
-        spliced = splice(self._names, statement.query.text)
-        simple = replace(statement, query=statement.query, table=statement.table) == rs.InsertInto(
-            statement.table, statement.query, overwrite=statement.overwrite
-        )
-        if not spliced.frames or not simple or not isinstance(statement.table, TableName):
+        plain = rs.InsertInto(statement.table, statement.query, overwrite=statement.overwrite)
+        if statement != plain or not isinstance(statement.table, TableName):
+            return None  # the server says that it does not know the table that is read
+        if not splice(self._names, statement.query.text).frames:
             return None
         frame = self._query(statement.query.text)
         frame.write.insertInto(identifier(statement.table.parts), overwrite=statement.overwrite)
@@ -216,8 +230,6 @@ class _Statements:
         return nothing(self._spark)
 
     def _create_as_query(self, statement: ts.CreateTable, parts: tuple[str, ...]) -> None:
-        from pyspark_delta.interpreter.definitions import check_query_definition, partitioning
-
         check_query_definition(statement)
         name = TableName(parts)
         target = Session(self._names.namespace).names.resolve(name)
