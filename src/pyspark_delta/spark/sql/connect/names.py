@@ -13,6 +13,7 @@ from pyspark_delta.parser.values import TableName, TablePath, TableReference, Ti
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.conf.sessions import session_key
 from pyspark_delta.spark.session.identifiers import identify, is_in_catalog
+from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.targets import SqlTable, is_path_name
 from pyspark_delta.storage import normalize_location
 
@@ -101,7 +102,8 @@ class Names:
 
 
 def forget(spark: SparkSession) -> None:
-    """Forget what `USE` has chosen in a session."""
+    """Forget what `USE` has chosen in a session, and roll back its open transaction."""
+    transactions.end(spark)
     _namespaces.pop(session_key(spark), None)
 
 

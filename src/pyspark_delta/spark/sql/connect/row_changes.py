@@ -24,7 +24,10 @@ from pyspark_delta.parser.row_statements import (
 from pyspark_delta.parser.values import Path, SqlText, TableName
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
-from pyspark_delta.spark.engine.write.save import write_table
+from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
+from pyspark_delta.spark.engine.dml.execution import plan_statement
+from pyspark_delta.spark.engine.dml.merge import merge_statement
+from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.connect.names import Names
 from pyspark_delta.spark.sql.connect.rewrite import splice
 from pyspark_delta.spark.sql.targets import SqlTable
@@ -97,8 +100,8 @@ def delete(names: Names, statement: DeleteFrom, table: SqlTable) -> DataFrame:
     _refuse_ctes(statement.ctes)
     found = qualifiers(statement.table, statement.alias)
     with _conditions(names, {found: _TARGET}) as conditions:
-        target = table.delta_table(names.spark).alias(_TARGET)
-        return target.delete(conditions.optional(statement.where))
+        condition = conditions.optional(statement.where)
+        return transactions.run(names.spark, table, delete_statement(names.spark, condition, _TARGET))
 
 
 def update(names: Names, statement: UpdateTable, table: SqlTable) -> DataFrame:
@@ -106,9 +109,8 @@ def update(names: Names, statement: UpdateTable, table: SqlTable) -> DataFrame:
     _refuse_ctes(statement.ctes)
     found = qualifiers(statement.table, statement.alias)
     with _conditions(names, {found: _TARGET}) as conditions:
-        target = table.delta_table(names.spark).alias(_TARGET)
-        values = conditions.values(statement.assignments, found)
-        return target.update(conditions.optional(statement.where), values)
+        values, condition = conditions.values(statement.assignments, found), conditions.optional(statement.where)
+        return transactions.run(names.spark, table, update_statement(names.spark, values, condition, _TARGET))
 
 
 def merge(names: Names, statement: MergeInto, table: SqlTable, run: RunQuery) -> DataFrame:
@@ -122,8 +124,12 @@ def merge(names: Names, statement: MergeInto, table: SqlTable, run: RunQuery) ->
         source = _source_table(names, statement, run)
         sources = qualifiers(statement.source, statement.source_alias)
     with _conditions(names, {sources: _SOURCE, targets: _TARGET}) as conditions:
-        target = table.delta_table(names.spark).alias(_TARGET)
-        builder = target.merge(source.alias(_SOURCE), conditions.text(statement.condition))
+        spark, condition = names.spark, conditions.text(statement.condition)
+        builder = DeltaMergeBuilder(
+            merge_statement(spark, source.alias(_SOURCE), condition, _TARGET),
+            lambda merge: transactions.run(spark, table, merge),
+            lambda merge: plan_statement(spark, table.snapshot, merge),
+        )
         for clause in statement.clauses:
             builder = _with_clause(builder, clause, conditions, targets)
         return (builder.withSchemaEvolution() if statement.evolves else builder).execute()
@@ -171,7 +177,7 @@ def insert(names: Names, statement: InsertInto, table: SqlTable, run: RunQuery) 
     options = _options(names, statement, table)
     mode = "overwrite" if replaces else "append"
     frame = _new_rows(statement, table, run(statement.query.text))
-    write_table(frame, WriteRequest(table.location, mode, options, must_exist=True))
+    transactions.write(names.spark, table, frame, WriteRequest(table.location, mode, options, must_exist=True))
 
 
 def _new_rows(statement: InsertInto, table: SqlTable, frame: DataFrame) -> DataFrame:

@@ -26,13 +26,14 @@ from pyspark_delta.parser.rows import at_query
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.spark.engine.dml.engines import delete_statement
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.session.identifiers import identify_or_create
-from pyspark_delta.spark.sql import execute
+from pyspark_delta.spark.sql import execute, transactions
 from pyspark_delta.spark.sql.connect import row_changes
 from pyspark_delta.spark.sql.connect.names import Names, identifier
 from pyspark_delta.spark.sql.connect.rewrite import splice
-from pyspark_delta.spark.sql.targets import is_path_name
+from pyspark_delta.spark.sql.targets import SqlTable, is_path_name
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import parse_options
@@ -194,6 +195,11 @@ class _Statements:
         table = self._names.find(statement.target if isinstance(statement, rs.MergeInto) else statement.table)
         if table is None:
             return None if not isinstance(statement, rs.InsertInto) else self._insert_on_server(statement)
+        with transactions.remembering_failure(self._spark):
+            found = self._changed(statement, table)
+        return nothing(self._spark) if found is None else found
+
+    def _changed(self, statement: Any, table: SqlTable) -> DataFrame | None:
         match statement:
             case rs.DeleteFrom():
                 return row_changes.delete(self._names, statement, table)
@@ -204,8 +210,8 @@ class _Statements:
             case rs.InsertInto():
                 row_changes.insert(self._names, statement, table, self._query)
             case _:
-                table.delta_table(self._spark).delete()
-        return nothing(self._spark)
+                transactions.run(self._spark, table, delete_statement(self._spark))
+        return None
 
     def _insert_on_server(self, statement: rs.InsertInto) -> DataFrame | None:
         """Insert rows of Delta tables into a table of the server; None if no Delta table is read."""
