@@ -88,8 +88,8 @@ def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) ->
         (DeltaTable.create(delta_spark), "Give a location"),
         (builder, "Leave the name out"),
     ):
-        with pytest.raises(InvalidOperationError, match=f"'db.t' is neither .*{remedy}"):
-            named.tableName("db.t").addColumn("a", "int").execute()
+        with pytest.raises(InvalidOperationError, match=f"'a.b.c.t' is neither .*{remedy}"):
+            named.tableName("a.b.c.t").addColumn("a", "int").execute()
     with pytest.raises(TypeError, match="value of the property 'k' must be a string, bool or number, found NoneType"):
         builder.property("k", None)
     assert not (tmp_path / "t").exists()

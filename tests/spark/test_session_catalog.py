@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyspark_delta import DeltaTable
-from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, TableNotFoundError
 from pyspark_delta.table import Table
 
 
@@ -121,12 +122,41 @@ def test_a_table_that_exists_gets_a_name(delta_spark: SparkSession, schema: str,
     delta_spark.range(2).write.format("delta").save(path)
     delta_spark.sql(f"CREATE TABLE t USING delta LOCATION '{path}'")
     delta_spark.sql(f"CREATE TABLE same (id BIGINT) USING delta LOCATION '{path}'")
-    with pytest.raises(SchemaMismatchError, match="column 'id' is bigint, not int"):
-        delta_spark.sql(f"CREATE TABLE other (id INT) USING delta LOCATION '{path}'")
+    for declared, says in (
+        ("(id INT) USING delta", "column 'id' is bigint, not int"),
+        ("USING delta TBLPROPERTIES ('a' = 'b')", "the property a is None, not 'b'"),
+        ("(id BIGINT) USING delta CLUSTER BY (id)", "clustered by no column"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=says):
+            delta_spark.sql(f"CREATE TABLE other {declared} LOCATION '{path}'")
     assert rows(delta_spark.sql("SELECT * FROM t NATURAL JOIN same")) == [(0,), (1,)]
     delta_spark.sql("DROP TABLE t")
     assert Table.open(path).version == 0
     assert names(delta_spark) == ["same"]
+
+
+def test_a_name_may_be_used_again(delta_spark: SparkSession, schema: str) -> None:
+    for value in (1, 2):
+        delta_spark.sql(f"CREATE TABLE t USING delta AS SELECT {value} AS a")
+        assert rows(delta_spark.sql("SELECT * FROM t")) == [(value,)]
+        delta_spark.sql("DROP TABLE t")
+
+
+def test_a_table_without_log_can_be_dropped(delta_spark: SparkSession, schema: str) -> None:
+    delta_spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+    shutil.rmtree(location(delta_spark, "t"))
+    with pytest.raises((TableNotFoundError, AnalysisException)):  # Spark 4.2 does not tell a query from DROP
+        delta_spark.sql("SELECT * FROM t")
+    delta_spark.sql("DROP TABLE t")
+    assert names(delta_spark) == []
+
+
+def test_truncate_keeps_the_log(delta_spark: SparkSession, schema: str) -> None:
+    delta_spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a")
+    for table in ("t", "`made`.`t`"):
+        with pytest.raises(InvalidOperationError, match=r"TRUNCATE.*delete\(\)"):
+            delta_spark.sql(f"/* all */ TRUNCATE TABLE {table}")
+    assert rows(delta_spark.sql("SELECT * FROM t")) == [(1,)]
 
 
 def test_writers_of_the_jvm_commit(delta_spark: SparkSession, schema: str) -> None:
@@ -169,6 +199,10 @@ def test_names_mean_the_same_in_methods(delta_spark: SparkSession, schema: str, 
         frame.write.format("delta").mode("append").saveAsTable("p")
     with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
         frame.write.format("delta").saveAsTable("nowhere.t")
+    frame.createOrReplaceTempView("u")  # hides the table, as in queries
+    with pytest.raises(InvalidOperationError, match="'u' is neither"):
+        DeltaTable.forName(delta_spark, "u")
+    delta_spark.catalog.dropTempView("u")
 
 
 def test_tables_of_other_formats_stay(delta_spark: SparkSession, schema: str) -> None:

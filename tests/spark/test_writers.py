@@ -82,8 +82,6 @@ class Writers:
         base.writeTo(name).clusterBy("id").createOrReplace()
         assert info(path)["operation"] == "CREATE OR REPLACE TABLE AS SELECT"
         assert Table.open(path).detail()["clusteringColumns"] == ["id"]
-        with pytest.raises(InvalidOperationError, match="would be lost"):
-            base.writeTo("some_table").using("delta").create()
 
     def test_columns_of_any_name_and_conditions_of_any_number(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path / "odd")
@@ -122,8 +120,6 @@ class Writers:
             base.write.partitionBy("id").insertInto(name)
         with pytest.raises(InvalidOperationError, match="no buckets"):
             base.write.format("delta").bucketBy(2, "id").mode("append").save(path)
-        with pytest.raises(InvalidOperationError, match="would be lost"):
-            base.write.format("delta").saveAsTable("some_table")
         assert commits(path) == before
 
     def test_options_of_a_frame_writer(self, session: SparkSession, tmp_path: Path) -> None:
@@ -149,3 +145,10 @@ class TestConnect(Writers):
     @pytest.fixture
     def session(self, delta_connect: SparkSession) -> SparkSession:
         return delta_connect
+
+    def test_spark_keeps_no_locations_of_tables(self, session: SparkSession) -> None:
+        base = session.range(3)
+        with pytest.raises(InvalidOperationError, match="would be lost"):
+            base.writeTo("some_table").using("delta").create()
+        with pytest.raises(InvalidOperationError, match="would be lost"):
+            base.write.format("delta").saveAsTable("some_table")

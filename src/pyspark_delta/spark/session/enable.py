@@ -32,13 +32,11 @@ from pyspark_delta.spark.session.reader import DeltaAwareReader
 from pyspark_delta.spark.session.sql_hooks import install_sql, run_on_connect, uninstall_sql
 from pyspark_delta.spark.session.streams import DeltaAwareStreamReader, DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
-from pyspark_delta.spark.session.unsupported import explaining_sql
+from pyspark_delta.spark.session.unsupported import explaining_sql, refuse_truncate
 
 _OLDEST_PYSPARK = (4, 2)
-# Settings that name classes of delta-spark: session extensions, catalogs, log stores.
-_CLASS_SETTINGS = re.compile(
-    r"spark\.sql\.extensions|spark\.sql\.catalog\.\w+|spark\.(?:databricks\.)?delta\.logStore\..+"
-)
+# Settings that name classes of delta-spark: catalogs, log stores. `install_sql` names extensions and the main catalog.
+_CLASS_SETTINGS = re.compile(r"spark\.sql\.catalog\.(?!spark_catalog$)\w+|spark\.(?:databricks\.)?delta\.logStore\..+")
 _DELTA_SPARK_CLASS = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
 
 _lock = RLock()
@@ -225,6 +223,7 @@ def _sql_of(before: Any) -> Any:
         if not is_enabled(self):
             return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
         check_statement(self, sqlQuery)
+        refuse_truncate(self, sqlQuery)
         with explaining_sql(self, sqlQuery):
             if not hasattr(self, "_jsparkSession") and isinstance(sqlQuery, str):
                 given = kwargs.pop("args", None) if not args else args[0]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta.errors import DeltaError, InvalidOperationError
 from pyspark_delta.spark.session.identifiers import is_named, path_of_identifier
-from pyspark_delta.spark.session.sql_hooks import has_sql
+from pyspark_delta.spark.session.sql_hooks import find_named, has_sql
 
 _BY_PATH = {
     "open": "DeltaTable.forPath(spark, path)",
@@ -50,6 +50,9 @@ _OWN_STATEMENT = re.compile(
     rf"{_COMMENTS}(OPTIMIZE|VACUUM|RESTORE|REORG|GENERATE|CONVERT\s+TO\s+DELTA|DESC(?:RIBE)?\s+(?:HISTORY|DETAIL))\b",
     re.IGNORECASE | re.DOTALL,
 )
+_TRUNCATE = re.compile(
+    rf"{_COMMENTS}TRUNCATE\b{_COMMENTS}TABLE\b{_COMMENTS}((?:`(?:[^`]|``)+`|[^\s`;(])+)", re.IGNORECASE | re.DOTALL
+)
 _OPERATION = re.compile(
     rf"{_COMMENTS}(CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?(?:TEMP(?:ORARY)?\s+)?VIEW\b|[A-Z]+)",
     re.IGNORECASE | re.DOTALL,
@@ -70,6 +73,16 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
         sqlstate="0AKDC",
         operation=operation,
     )
+
+
+def refuse_truncate(spark: SparkSession, query: object) -> None:
+    """Raise InvalidOperationError if a query truncates a Delta table of Spark's catalog.
+
+    Spark would delete the whole directory of a table that it manages, with the log.
+    """
+    match = _TRUNCATE.match(query) if isinstance(query, str) else None
+    if match is not None and find_named(spark, match[1], create=False) is not None:
+        raise refusal("TRUNCATE", f"the SQL statement TRUNCATE for {match[1]}", by_name=True)
 
 
 @contextmanager

@@ -76,6 +76,19 @@ class Creation:
     def stageCreateOrReplace(self, identifier: Any, *info: Any) -> Any:
         return self._stage(identifier, info, CreateMode.CREATE_OR_REPLACE)
 
+    def createTableLike(self, identifier: Any, info: Any, source: Any) -> Any:
+        """Create a table with the columns of another one, which are in `info` already."""
+        return self.createTable(identifier, info)
+
+    @crossing
+    def loadChangelog(self, identifier: Any, *context: Any) -> Any:
+        name = ".".join(self._parts(identifier))
+        raise InvalidOperationError(
+            f"CHANGES of a Delta table is a function: SELECT * FROM table_changes('{name}', first_version), or "
+            "table_changes_by_path('/path/to/table', first_version).",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+        )
+
     def supportedCustomMetrics(self) -> Any:
         return self._jvm.array((), "org.apache.spark.sql.connector.metric.CustomMetric")
 
