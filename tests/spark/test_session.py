@@ -118,8 +118,6 @@ def test_errors_are_delta_errors(enabled: SparkSession, table: str, tmp_path: Pa
         enabled.read.format("delta").load()
     with pytest.raises(TableAlreadyExistsError):
         enabled.range(1).write.format("delta").save(table)
-    with pytest.raises(InvalidOperationError, match="save"):
-        enabled.range(1).write.format("delta").saveAsTable("t")
     with pytest.raises(InvalidOperationError, match="bucketBy"):
         enabled.range(1).write.format("delta").bucketBy(2, "id").save(str(tmp_path / "new"))
     with pytest.raises(InvalidOptionError, match="append"):

@@ -122,8 +122,13 @@ def test_a_table_that_exists_gets_a_name(delta_spark: SparkSession, schema: str,
     delta_spark.range(2).write.format("delta").save(path)
     delta_spark.sql(f"CREATE TABLE t USING delta LOCATION '{path}'")
     delta_spark.sql(f"CREATE TABLE same (id BIGINT) USING delta LOCATION '{path}'")
-    with pytest.raises(SchemaMismatchError, match="column 'id' is bigint, not int"):
-        delta_spark.sql(f"CREATE TABLE other (id INT) USING delta LOCATION '{path}'")
+    for declared, says in (
+        ("(id INT) USING delta", "column 'id' is bigint, not int"),
+        ("USING delta TBLPROPERTIES ('a' = 'b')", "the property a is None, not 'b'"),
+        ("(id BIGINT) USING delta CLUSTER BY (id)", "clustered by no column"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=says):
+            delta_spark.sql(f"CREATE TABLE other {declared} LOCATION '{path}'")
     assert rows(delta_spark.sql("SELECT * FROM t NATURAL JOIN same")) == [(0,), (1,)]
     delta_spark.sql("DROP TABLE t")
     assert Table.open(path).version == 0
@@ -194,6 +199,10 @@ def test_names_mean_the_same_in_methods(delta_spark: SparkSession, schema: str, 
         frame.write.format("delta").mode("append").saveAsTable("p")
     with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
         frame.write.format("delta").saveAsTable("nowhere.t")
+    frame.createOrReplaceTempView("u")  # hides the table, as in queries
+    with pytest.raises(InvalidOperationError, match="'u' is neither"):
+        DeltaTable.forName(delta_spark, "u")
+    delta_spark.catalog.dropTempView("u")
 
 
 def test_tables_of_other_formats_stay(delta_spark: SparkSession, schema: str) -> None:

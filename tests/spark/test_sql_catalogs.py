@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from tests.managed import Warehouse
 
+from pyspark_delta import DeltaTable
 from pyspark_delta.catalog.connections import disconnect_catalog
 from pyspark_delta.errors import DeltaWarning, InvalidOperationError
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
@@ -52,6 +53,9 @@ def test_a_connected_catalog_is_a_catalog_of_sql(delta_spark: SparkSession, ware
         sql(f"USE {name}.s")
         assert rows(sql("SELECT count(*) FROM nums VERSION AS OF 0")) == [(0,)]
         assert delta_spark.catalog.tableExists("two")
+        delta_spark.range(1).write.format("delta").saveAsTable("made")
+        delta_spark.range(1).writeTo("made_too").using("delta").create()
+        assert DeltaTable.forName(delta_spark, "made").toDF().count() == warehouse.open("made_too").count() == 1
         sql("CREATE SCHEMA other")
         sql("ALTER TABLE two RENAME TO other.three")
         sql("ALTER TABLE nums ADD COLUMNS (c INT FIRST, d STRING COMMENT 'dee')")

@@ -31,6 +31,7 @@ def test_queries_read_tables_at_paths(delta_connect: SparkSession, table: str) -
         SELECT {table}.id, x.s, '{table}' AS text, map('a', 1)['a'] FROM {table} JOIN x ON {table}.id = x.id
         WHERE x.id IN (SELECT id FROM {table} WHERE id >= :least) ORDER BY 1"""
     assert rows(spark, text, args={"least": 1}) == [(1, "a", table, 1), (2, "b", table, 1)]
+    assert len(rows(spark, f"TABLE {table}")) == 2
     assert rows(spark, f"SELECT max(id) FROM {{mine}} m JOIN {table} t USING (id)", mine=spark.range(2)) == [(1,)]
 
 

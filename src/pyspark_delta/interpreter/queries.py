@@ -15,8 +15,10 @@ import pyarrow as pa
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, MissingDependencyError, from_text
 from pyspark_delta.interpreter.literals import with_plain_strings
 from pyspark_delta.interpreter.references import name_of, parse_query, table_references, time_of
+from pyspark_delta.interpreter.values import rows_of_values
 from pyspark_delta.lazy_sqlglot import exp
-from pyspark_delta.parser.values import TableName, TimeTravel
+from pyspark_delta.parser.reader import Reader
+from pyspark_delta.parser.values import SqlText, TableName, TimeTravel
 from pyspark_delta.table.readable import Readable
 
 Engine: TypeAlias = Literal["duckdb", "polars"]
@@ -31,7 +33,7 @@ def run_query(text: str, open_table: Open, engine: Engine | None = None) -> pa.R
     Polars is installed, and the errors of opening and reading tables.
     """
     chosen = choose_engine(engine)
-    tree = parse_query(with_plain_strings(text))
+    tree = parse_query(_as_select(with_plain_strings(text)))
     tables = {}
     for number, node in enumerate(table_references(tree)):
         name = f"_delta_{number}"
@@ -43,6 +45,18 @@ def run_query(text: str, open_table: Open, engine: Engine | None = None) -> pa.R
     _name_columns(tree)
     query = tree.sql(dialect="duckdb")
     return _in_duckdb(query, tables) if chosen == "duckdb" else _in_polars(query, tables)
+
+
+def _as_select(text: str) -> str:
+    """Return `TABLE name` and `VALUES ...` as the SELECT that they mean; any other query unchanged."""
+    reader = Reader(text)
+    if reader.accept("TABLE"):
+        return f"SELECT * FROM {text[reader.token.start :]}"
+    rows = rows_of_values(SqlText(text))
+    if rows is None:
+        return text
+    names = ", ".join(f"col{number + 1}" for number in range(len(rows[0])))
+    return f"SELECT * FROM {text} AS _values({names})"
 
 
 def choose_engine(engine: Engine | None) -> Engine:

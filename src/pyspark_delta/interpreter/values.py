@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from pyspark_delta.expressions.exact import exact_value, inexact_reason
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.values import SqlText
 from pyspark_delta.schema.arrow import to_arrow
-from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 _NO_COLUMNS = StructType(())
 _ONE_ROW = pa.record_batch([pa.nulls(1)], names=["_"])
@@ -83,6 +84,10 @@ def check_arity(given: int, names: Sequence[str]) -> None:
 
 def constant(text: str, field: StructField) -> pa.Array:
     """Return one value as a column stores it. Raises InvalidPredicateError."""
+    if isinstance(field.type, ArrayType | MapType | StructType):
+        nested = _nested(text, field)
+        if nested is not None:
+            return nested
     expression = exact_value(text, field.type, _NO_COLUMNS, _no_column, _UTC)
     if expression is None:
         reason = inexact_reason(text, _NO_COLUMNS, _no_column, _UTC, field.type)
@@ -91,6 +96,42 @@ def constant(text: str, field: StructField) -> pa.Array:
             f"{f': {reason}' if reason else ''}. Give a literal of that type, or a cast to it."
         )
     return compute(expression, _ONE_ROW).cast(to_arrow(field.type, all_nullable=True))
+
+
+def _nested(text: str, field: StructField) -> pa.Array | None:
+    """Return the value of `array(...)`, `map(key, value, ...)`, `struct(...)` or `named_struct(name, value, ...)`.
+
+    None for any other text, or if there is another number of values than the type has.
+    """
+    reader = Reader(text)
+    name = reader.name().lower() if reader.at_name() else ""
+    if not reader.accept("("):
+        return None
+    values = [] if reader.at(")") else [_expression(reader)]
+    while reader.accept(","):
+        values.append(_expression(reader))
+    if not reader.accept(")") or not reader.ended:
+        return None
+    arrow_type = to_arrow(field.type, all_nullable=True)
+
+    def inner(value: str, data_type: DataType, part: str) -> Any:
+        return constant(value, StructField(f"{field.name}.{part}", data_type))[0].as_py()
+
+    match field.type:
+        case ArrayType(element) if name == "array":
+            found: Any = [inner(value, element, "element") for value in values]
+        case MapType(key, value_type) if name == "map" and len(values) % 2 == 0:
+            keys = [inner(value, key, "key") for value in values[::2]]
+            found = list(zip(keys, [inner(value, value_type, "value") for value in values[1::2]], strict=True))
+        case StructType(members) if name in ("struct", "named_struct"):
+            given = values[1::2] if name == "named_struct" else values
+            if len(given) != len(members):
+                return None
+            pairs = zip(members, given, strict=True)
+            found = {member.name: inner(value, member.type, member.name) for member, value in pairs}
+        case _:
+            return None
+    return pa.array([found], arrow_type)
 
 
 def _no_column(parts: Sequence[str]) -> None:

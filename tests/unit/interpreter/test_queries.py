@@ -32,6 +32,8 @@ Run = Callable[..., list[dict[str, Any]]]
         ("SELECT a.id FROM orders a JOIN orders b ON a.id = b.k ORDER BY a.id", [(1,), (1,), (2,)]),
         ("WITH orders AS (SELECT * FROM orders WHERE k = 2) SELECT id FROM orders", [(3,)]),
         ("SELECT id FROM (SELECT * FROM orders) q WHERE id IN (SELECT k FROM orders) ORDER BY id", [(1,), (2,)]),
+        ("TABLE orders VERSION AS OF 0", []),
+        ("VALUES (1, 'it''s'), (2, 'b')", [(1, "it's"), (2, "b")]),
         ("SELECT id + 1 FROM orders ORDER BY id DESC LIMIT 1", [(4,)]),
     ],
 )
@@ -43,6 +45,7 @@ def test_columns_have_sparks_names_and_types(orders: Run, tmp_path: Path) -> Non
     found = sql("SELECT count(*), sum(id), id + 1, s FROM orders GROUP BY id, s", tmp_path)
     assert found.schema.names == ["count(1)", "sum(id)", "(id + 1)", "s"]
     assert [str(field.type) for field in found.schema][:3] == ["int64", "int64", "int64"]
+    assert sql("VALUES (1, 2)").schema.names == ["col1", "col2"]
 
 
 def test_a_table_is_named_by_its_path_and_columns_by_the_whole_name(orders: Run, tmp_path: Path) -> None:

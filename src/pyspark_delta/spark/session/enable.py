@@ -35,10 +35,8 @@ from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql, refuse_truncate
 
 _OLDEST_PYSPARK = (4, 2)
-# Settings that name classes of delta-spark: session extensions, catalogs, log stores.
-_CLASS_SETTINGS = re.compile(
-    r"spark\.sql\.extensions|spark\.sql\.catalog\.\w+|spark\.(?:databricks\.)?delta\.logStore\..+"
-)
+# Settings that name classes of delta-spark: catalogs, log stores. `install_sql` names extensions and the main catalog.
+_CLASS_SETTINGS = re.compile(r"spark\.sql\.catalog\.(?!spark_catalog$)\w+|spark\.(?:databricks\.)?delta\.logStore\..+")
 _DELTA_SPARK_CLASS = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
 
 _lock = RLock()

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark_delta.catalog.connections import connected_names, on_change
 from pyspark_delta.catalog.contract import TableName
 from pyspark_delta.catalog.names import resolve, resolve_or_create
-from pyspark_delta.errors import DeltaWarning, InvalidOperationError
+from pyspark_delta.errors import CatalogNameNotFoundError, DeltaWarning, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_key
@@ -100,7 +100,7 @@ class Installation:
 
     def open_table(self, name: str) -> Snapshot:
         """Return the latest snapshot of the table that a name means where it is used. Raises InvalidOperationError."""
-        catalog, parts = self.qualified(name)
+        catalog, parts = self.qualified(texts(self.session.state.sqlParser().parseMultipartIdentifier(name)))
         if catalog == SESSION_CATALOG and self.session_catalog is not None:
             return self.session_catalog.open(parts)
         found = self.catalogs.get(catalog)
@@ -115,12 +115,12 @@ class Installation:
         """Return the Delta table of a name; None if there is none."""
         try:
             with probing():
-                catalog, parts = self.qualified(text)
+                named = texts(self.session.state.sqlParser().parseMultipartIdentifier(text))
         except ParseException:
             return None
-        state = self.session.state
-        if not create and state.catalog().isTempView(self.session.jvm.seq(parts)):
+        if not create and self.session.catalog.isTempView(self.session.jvm.seq(named)):
             return None
+        catalog, parts = self.qualified(named)
         if catalog == SESSION_CATALOG:
             return self._in_session_catalog(parts, create=create)
         if catalog == PATH_CATALOG:
@@ -129,7 +129,12 @@ class Installation:
         if catalog not in self.catalogs or len(parts) != 2:
             return None
         name = TableName(catalog, *parts)
-        found = (resolve_or_create if create else resolve)(name)
+        try:
+            found = (resolve_or_create if create else resolve)(name)
+        except CatalogNameNotFoundError:
+            if create:
+                raise
+            return None
         return Identified(found.location, found.storage_options, name, found.catalog_table, found.tail)
 
     def _in_session_catalog(self, parts: tuple[str, ...], *, create: bool) -> Identified | None:
@@ -147,11 +152,9 @@ class Installation:
 
         return Identified(catalog.new_location(parts), register=register)
 
-    def qualified(self, name: str) -> tuple[str, tuple[str, ...]]:
+    def qualified(self, parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return the catalog of a name and the other parts, as Spark completes names in queries and inside views."""
-        state = self.session.state
-        parts = texts(state.sqlParser().parseMultipartIdentifier(name))
-        manager = state.catalogManager()
+        manager = self.session.state.catalogManager()
         analysis = self.session.jvm.module("org.apache.spark.sql.catalyst.analysis.AnalysisContext").get()
         where = texts(analysis.catalogAndNamespace())
         where = where or (str(manager.currentCatalog().name()), *map(str, manager.currentNamespace()))

@@ -121,12 +121,17 @@ def forwarding(call: Callable[P, T]) -> Callable[P, T]:
         except RelayedError:
             raise
         except Exception as error:
-            java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+            java = java_exception(error)
             if java is not None and str(java.getClass().getSimpleName()) in _EXPECTED:
                 raise ExpectedError(java) from None
             _cross(error)
 
     return checked
+
+
+def java_exception(error: Exception) -> Any:
+    """Return the exception of Java in an exception of py4j or PySpark; None for any other."""
+    return error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
 
 
 def _cross(error: Exception) -> NoReturn:

@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from py4j.protocol import Py4JJavaError
-
 from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, TableNotFoundError
+from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
@@ -23,8 +22,8 @@ from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.sql.classic.catalogs import capabilities
 from pyspark_delta.spark.sql.classic.changes import apply_changes
 from pyspark_delta.spark.sql.classic.creation import Creation, Destination, writable
-from pyspark_delta.spark.sql.classic.definitions import Declared, provider_of
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing, forwarding
+from pyspark_delta.spark.sql.classic.definitions import Declared, provider_of, quoted_path
+from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing, forwarding, java_exception
 from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR, Description, Relations, catalog_table
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
@@ -100,15 +99,13 @@ class SessionCatalogProxy(Creation, JavaProxy):
     def stageReplace(self, identifier: Any, *info: Any) -> Any:
         if self._is_delta(info):
             return self._stage(identifier, info, CreateMode.REPLACE)
-        self._before.dropTable(identifier)
-        return self._before.createTable(identifier, *info)
+        return self._replace_other(identifier, info)
 
     @crossing
     def stageCreateOrReplace(self, identifier: Any, *info: Any) -> Any:
         if self._is_delta(info):
             return self._stage(identifier, info, CreateMode.CREATE_OR_REPLACE)
-        self._before.dropTable(identifier)
-        return self._before.createTable(identifier, *info)
+        return self._replace_other(identifier, info)
 
     @crossing
     def alterTable(self, identifier: Any, changes: Any) -> Any:
@@ -181,6 +178,18 @@ class SessionCatalogProxy(Creation, JavaProxy):
         provider = provider_of(info)
         return provider in FORMATS if provider is not None else is_delta(self._session.spark, None)
 
+    def _replace_other(self, identifier: Any, info: tuple[Any, ...]) -> Any:
+        """Replace a table of another format as Spark does: not in one step. Spark then loads the table."""
+        if self.location(parts_of(identifier)) is not None:
+            name = ".".join(parts_of(identifier))
+            raise InvalidOperationError(
+                f"'{name}' is a Delta table, so it is not replaced by a table of another format. Nothing was changed. "
+                "Drop it first, or choose another name.",
+                error_class="DELTA_OPERATION_NOT_ALLOWED",
+            )
+        self._before.dropTable(identifier)
+        return self._before.createTable(identifier, *info)
+
     def _identifier(self, parts: Sequence[str]) -> Any:
         jvm, (schema, name) = self._jvm, parts
 
@@ -196,12 +205,9 @@ class SessionCatalogProxy(Creation, JavaProxy):
             return None
         try:
             return self._session.catalog.getTableMetadata(self._identifier(parts))
-        except Py4JJavaError as error:
-            if str(error.java_exception.getClass().getSimpleName()) in _MISSING:
-                return None
-            raise
-        except Exception as error:  # PySpark raises its own exception
-            if type(error).__name__ == "AnalysisException":
+        except Exception as error:
+            java = java_exception(error)
+            if java is not None and str(java.getClass().getSimpleName()) in _MISSING:
                 return None
             raise
 
@@ -309,9 +315,20 @@ def check_declared(existing: Snapshot, made: Declared) -> None:
         found = differences(expected=to_spark(existing.schema), given=to_spark(definition.schema))
     if definition.partition_columns and definition.partition_columns != tuple(existing.metadata.partition_columns):
         found.append(f"it is partitioned by {', '.join(existing.metadata.partition_columns) or 'no column'}")
+    found += [
+        f"the property {key} is {existing.properties.get(key)!r}, not {value!r}"
+        for key, value in definition.properties.items()
+        if existing.properties.get(key) != value
+    ]
+    if definition.clustering and made.clustering != tuple(map(_quoted, existing.clustering_columns())):
+        found.append(f"it is clustered by {', '.join(existing.clustering_columns()) or 'no column'}")
     if found:
         raise SchemaMismatchError(
             f"There is a table at '{existing.location}' that the statement does not describe: {'; '.join(found)}. "
-            "Leave out columns and partitioning, or describe the table as it is.",
+            "Leave out columns, partitioning and properties, or describe the table as it is.",
             error_class="DELTA_CREATE_TABLE_SCHEME_MISMATCH",
         )
+
+
+def _quoted(column: str) -> str:
+    return quoted_path(parse_column_path(column))

@@ -122,6 +122,9 @@ def _completed(reader: Reader, name: TableName, has_alias: bool | None = None) -
     reader.index = next(place for place, token in enumerate(reader.tokens) if token.start >= name.end)
     time = time_travel(reader) if at_time_travel(reader) else None
     end = reader.tokens[reader.index - 1].end
+    before = [token for token in reader.tokens if token.end <= name.start]
+    if before and before[-1].value == "TABLE":  # TABLE t takes no alias
+        has_alias = True
     if has_alias is None:
         has_alias = reader.at("AS") or (reader.at_name() and not reader.at_any(*_AFTER_TABLES))
     return _Reference(name, end, time, has_alias)
