@@ -21,6 +21,7 @@ KNOWN = {
     "spark/sql/connect/names._namespaces",
     "spark/sql/session._installed",
     "spark/sql/session._working",
+    "spark/sql/transactions._transactions",
     "storage/__init__._interceptors",
     "storage/credentials._sources",
     "storage/memory.MemoryStore._stores",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,17 +20,13 @@ from pyspark_delta.errors import InvalidOperationError, translate
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.table import Table
 
+REFUSED = (AnalysisException, InvalidOperationError)
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
 NEW = "SELECT 9L AS id, 'z' AS name"
 
 # What would change the table of the view `v`, were it allowed.
 STATEMENTS = (
-    f"INSERT INTO v {NEW}",
-    "INSERT INTO v (id) VALUES (9)",
-    f"INSERT INTO v BY NAME {NEW}",
-    "INSERT INTO v SELECT * FROM v",
-    "FROM v INSERT INTO v SELECT id, name",
     f"INSERT OVERWRITE v {NEW}",
     "INSERT OVERWRITE v SELECT * FROM v",
     f"INSERT INTO v REPLACE WHERE id > 0 {NEW}",
@@ -42,14 +39,22 @@ STATEMENTS = (
     "TRUNCATE TABLE v",
     "ANALYZE TABLE v COMPUTE STATISTICS",
     "MSCK REPAIR TABLE v",
-    "DELETE FROM v WHERE id = 1",
-    "DELETE FROM v",
-    "UPDATE v SET id = 5",
-    f"MERGE INTO v USING ({NEW}) s ON v.id = s.id WHEN NOT MATCHED THEN INSERT *",
     "ALTER TABLE v ADD COLUMNS (x INT)",
     "ALTER TABLE v SET LOCATION '{elsewhere}'",
     "ALTER TABLE v DROP PARTITION (id = 1)",
     "ALTER TABLE v RECOVER PARTITIONS",
+)
+# These are commits of a classic session if the view shows all rows and columns of the table.
+ROW_CHANGES = (
+    f"INSERT INTO v {NEW}",
+    "INSERT INTO v (id) VALUES (9)",
+    f"INSERT INTO v BY NAME {NEW}",
+    "INSERT INTO v SELECT * FROM v",
+    "FROM v INSERT INTO v SELECT id, name",
+    "DELETE FROM v WHERE id = 1",
+    "UPDATE v SET id = 5",
+    f"MERGE INTO v USING ({NEW}) s ON v.id = s.id WHEN NOT MATCHED THEN INSERT *",
+    "DELETE FROM v",
 )
 # These succeed, and leave the table alone.
 HARMLESS = (
@@ -79,7 +84,9 @@ def rows(frame: DataFrame) -> list[tuple[object, ...]]:
 
 
 class Views:
-    """The tests; a session of each kind runs them all."""
+    """The tests; a session of each kind runs them all. `appends` is True if it adds rows through views."""
+
+    appends: ClassVar[bool] = False
 
     @pytest.fixture
     def table(self, session: SparkSession, tmp_path: Path) -> str:
@@ -89,7 +96,7 @@ class Views:
 
     def test_statements_never_change_the_table(self, session: SparkSession, table: str, tmp_path: Path) -> None:
         before, read = contents(table), rows(session.table("v"))
-        for statements in STATEMENTS:
+        for statements in STATEMENTS if self.appends else (*STATEMENTS, *ROW_CHANGES):
             with pytest.raises(Exception) as raised:  # noqa: PT011 - Spark has an error for each kind of statement
                 run(session, statements, table, tmp_path)
             assert "PARSE_SYNTAX_ERROR" not in str(raised.value), statements
@@ -127,7 +134,7 @@ class Views:
             session.sql(NEW).write.format("delta").option("delta.enableChangeDataFeed", True).save(table)
         if kind == "deleted":
             table = make_table(tmp_path / "deleted", [DataFile(ROWS, deleted=[0])])
-        self.check_refused(session, frames[kind](), table)
+        self.check_refused(session, frames[kind](), table, is_whole=kind not in ("old", "where", "changes", "hint"))
 
     def test_views_of_tables_of_a_catalog(self, session: SparkSession, tmp_path: Path) -> None:
         warehouse = Warehouse(tmp_path)
@@ -143,15 +150,15 @@ class Views:
         finally:
             session.conf.unset(DYNAMIC)
 
-    def check_refused(self, session: SparkSession, frame: DataFrame, path: str) -> None:
-        """Spark does not write into views of the frame, and nothing below the path changes."""
+    def check_refused(self, session: SparkSession, frame: DataFrame, path: str, *, is_whole: bool = True) -> None:
+        """Spark does not write into views of the frame, or only adds rows, and nothing below the path changes."""
         columns = len(frame.columns)
         new = session.sql(f"SELECT 9L, 'z'{', 1L, 1L, 1L'[: 4 * (columns - 2)]}")
         before, read = contents(path), rows(frame)
         frame.createOrReplaceTempView("v")
         new.createOrReplaceTempView("new")
-        for how in ("INTO", "OVERWRITE"):
-            with pytest.raises(AnalysisException):
+        for how in ("OVERWRITE",) if self.appends and is_whole else ("INTO", "OVERWRITE"):
+            with pytest.raises(REFUSED):
                 session.sql(f"INSERT {how} v SELECT * FROM new")
         with pytest.raises(InvalidOperationError, match="is a view"):
             new.write.insertInto("v", overwrite=True)
@@ -161,10 +168,10 @@ class Views:
     def test_global_views_and_frames_named_in_sql(self, session: SparkSession, table: str) -> None:
         before, frame = contents(table), session.read.format("delta").load(table)
         frame.createOrReplaceGlobalTempView("v")
-        for how in ("INTO", "OVERWRITE"):
-            with pytest.raises(AnalysisException):
+        for how in ("OVERWRITE",) if self.appends else ("INTO", "OVERWRITE"):
+            with pytest.raises(REFUSED):
                 session.sql(f"INSERT {how} global_temp.v {NEW}")
-            with pytest.raises(AnalysisException):
+            with pytest.raises(REFUSED):
                 session.sql(f"INSERT {how} {{t}} {NEW}", t=frame)
         assert contents(table) == before
 
@@ -200,9 +207,18 @@ class Views:
 
 
 class TestClassic(Views):
+    appends = True
+
     @pytest.fixture
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
+
+    def test_row_changes_through_a_view_are_commits(self, session: SparkSession, table: str) -> None:
+        for number, statement in enumerate(ROW_CHANGES, 1):
+            session.read.format("delta").load(table).createOrReplaceTempView("v")
+            session.sql(statement)
+            assert Table.open(table).version == number, statement
+        assert rows(session.read.format("delta").load(table)) == []
 
 
 class TestConnect(Views):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOptionError
@@ -17,7 +18,7 @@ from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_NO_LABELS: Labels = {}
+_NO_LABELS: Labels = MappingProxyType({})
 _REPRESENTATION = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
 _OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {

@@ -24,6 +24,7 @@ from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.stored_values import naming_values, stored
+from pyspark_delta.spark.sql.classic.views import view_refusal
 from pyspark_delta.spark.sql.transactions import snapshot_of, write
 from pyspark_delta.statements.assignments import is_default_word
 from pyspark_delta.transaction.row_rules import row_rules
@@ -221,25 +222,22 @@ def insert(query: Query, node: Any, target: Target) -> None:
         mode, options = "overwrite", _replacing(query, snapshot, target, criteria, options)
     elif node.overwrite():
         mode, options = "overwrite", _overwriting(query, rows, options)
+    if target.is_view and mode != "append":
+        raise view_refusal(target.table.name, "is a view, and rows can only be added through it")
     with naming_values():
-        write(
-            query.spark, target.table, rows.frame(), WriteRequest(target.table.location, mode, options, must_exist=True)
-        )
+        _write(query, target, rows, mode, options)
 
 
 def replace_where(query: Query, node: Any, target: Target) -> None:
     """Carry out INSERT ... REPLACE WHERE as Spark 4.2 parses it. Raises as `insert`."""
+    if target.is_view:
+        raise view_refusal(target.table.name, "is a view, and rows can only be added through it")
     snapshot, evolves = snapshot_of(query.spark, target.table), bool(node.withSchemaEvolution())
     rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), evolves=evolves)
     options = _options(target, node.table(), evolves=evolves)
     options = replace(options, replace_where=_where(query, snapshot, target, node.deleteExpr()))
     with naming_values():
-        write(
-            query.spark,
-            target.table,
-            rows.frame(),
-            WriteRequest(target.table.location, "overwrite", options, must_exist=True),
-        )
+        _write(query, target, rows, "overwrite", options)
 
 
 def _write(query: Query, target: Target, rows: Insert, mode: str, options: WriteOptions) -> None:

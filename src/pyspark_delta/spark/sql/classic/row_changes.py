@@ -26,12 +26,13 @@ _DISTINCT_LABEL = "__pyspark_delta_table"
 class Target:
     """The table that a statement changes, and how its conditions name it: by an alias, or by its whole name.
 
-    `label` stands for the name in SQL text.
+    `label` stands for the name in SQL text. `is_view` is True if the statement names a temporary view of the table.
     """
 
     table: SqlTable
     alias: str | None = None
     label: str = ""
+    is_view: bool = False
 
     @property
     def name(self) -> str:

@@ -54,6 +54,7 @@ _STATEMENTS: dict[str, tuple[str, _Run]] = {
     "OverwriteByExpression": ("table", inserts.replace_where),
 }
 _ROW_CHANGES = ("DeleteFromTable", "UpdateTable", "MergeIntoTable")
+_THROUGH_VIEWS = (*_ROW_CHANGES, "InsertIntoStatement", "OverwriteByExpression")
 _EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
 _WITH_BODY = ("WhileStatement", "RepeatStatement", "LoopStatement", "ForStatement")
 _WITH_BRANCHES = ("IfElseStatement", "SearchedCaseStatement", "SimpleCaseStatement")
@@ -169,7 +170,7 @@ class Translator:
 
     def _is_ours(self, kind: str, named: NamedTable) -> bool:
         if is_temporary_view(self.spark, named.parts):
-            return table_of_view(self.spark, named.parts) is not None
+            return kind in _THROUGH_VIEWS and table_of_view(self.spark, named.parts) is not None
         if is_delta_name(self.spark, named.parts):
             return True
         if kind in _ROW_CHANGES and is_permanent_view(self.spark, named.parts):
@@ -177,14 +178,14 @@ class Translator:
         return False
 
     def _run(self, query: Query, statement: Any, named: NamedTable, run: _Run) -> DataFrame | None:
-        alias = named.alias
-        if is_temporary_view(self.spark, named.parts):
+        alias, is_view = named.alias, is_temporary_view(self.spark, named.parts)
+        if is_view:
             table, alias = table_of_view(self.spark, named.parts), alias or named.parts[-1]
         else:
             table = find_table(self.spark, named.parts)
         assert table is not None
         with refreshing(query, table), remembering_failure(self.spark):
-            return run(query, statement, Target(table, alias))
+            return run(query, statement, Target(table, alias, is_view=is_view))
 
     def _run_either(
         self, kind: str, plan: Any, query: Query, statement: Any, named: NamedTable, run: _Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.errors import InvalidOperationError, PathAccessError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
@@ -15,7 +15,7 @@ from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.sql.targets import SqlTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 _NAMES = ("SubqueryAlias", "View")
@@ -31,26 +31,40 @@ def table_of_view(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
         jvm_of(spark).seq(parts), _no_options(spark), False
     )
     frame = frame_of_plan(spark, relation)
-    plan = frame_plan(frame)
-    if not _reads_delta(plan):
+    if not _reads_delta(frame_plan(frame)):
         return None
-    locations = {mark.location for mark in marks_in(frame)}
-    if len(locations) == 1:
-        snapshot = Snapshot.load(location := locations.pop())
-        whole = frame_plan(read_snapshot(spark, snapshot))
-        if _is_same(_shown(plan), _shown(whole)) and tuple(frame.columns) == snapshot.schema.names:
-            return SqlTable(tuple(parts), location)
+    table = _whole_table(spark, frame)
+    if table is not None:
+        return SqlTable(tuple(parts), table)
     what = "is not simply all rows and columns of the newest version of one Delta table, so rows cannot be changed"
-    raise _refusal(parts, f"{what} through it")
+    raise view_refusal(parts, f"{what} through it")
+
+
+def _whole_table(spark: SparkSession, frame: DataFrame) -> str | None:
+    """Return the location of the table that a frame shows as it is now; None if it shows anything else.
+
+    The plan does not say how a catalog knows its table, so that a table which only its catalog can open is not found.
+    """
+    locations = {mark.location for mark in marks_in(frame)}
+    if len(locations) != 1:
+        return None
+    try:
+        snapshot = Snapshot.load(location := locations.pop())
+    except PathAccessError:
+        return None
+    whole = frame_plan(read_snapshot(spark, snapshot))
+    is_whole = _is_same(_shown(frame_plan(frame)), _shown(whole)) and tuple(frame.columns) == snapshot.schema.names
+    return location if is_whole else None
 
 
 def refuse_permanent_view(spark: SparkSession, parts: Sequence[str]) -> None:
     """Raise InvalidOperationError if a view in the session catalog shows a Delta table."""
     if table_of_view(spark, parts) is not None:
-        raise _refusal(parts, "is a view, and only temporary views can stand for their table")
+        raise view_refusal(parts, "is a view, and only temporary views can stand for their table")
 
 
-def _refusal(parts: Sequence[str], what: str) -> InvalidOperationError:
+def view_refusal(parts: Sequence[str], what: str) -> InvalidOperationError:
+    """Return the error for a view as a target; `what` says why it cannot be one."""
     name = ".".join(parts)
     return InvalidOperationError(
         f"'{name}' {what}. Nothing was changed. Name the table itself, as in delta.`/path/to/table`.",
