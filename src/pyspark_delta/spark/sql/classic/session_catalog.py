@@ -224,6 +224,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
         try:
             snapshot = open_snapshot(travel.apply(options))
         except TableNotFoundError:
+            self._session.catalog.invalidateCachedTable(self._identifier(parts))
             if is_query:
                 raise
             return jvm.type(f"{CONNECTOR}.V1Table")(entry)  # DROP loads the table too; Spark 4.2 does so for queries
