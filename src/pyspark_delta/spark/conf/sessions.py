@@ -19,6 +19,7 @@ TIME_ZONE = "spark.sql.session.timeZone"
 enabled: set[str] = set()
 """The keys of the enabled sessions."""
 
+_KEY = "_pyspark_delta_session_key"
 _answers: dict[tuple[str, str], Any] = {}  # by owner and question
 
 
@@ -34,9 +35,16 @@ def ask_once(owner: str, question: str, ask: Callable[[], T]) -> T:
 
 
 def session_key(spark: SparkSession) -> str:
-    """Return the id of a session. PySpark may make several objects for one session; they have the same id."""
-    java = getattr(spark, "_jsparkSession", None)
-    return str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
+    """Return the id of a session. PySpark may make several objects for one session; they have the same id.
+
+    Each object keeps it: asking the JVM takes as long as parsing a short statement, and every statement needs the id.
+    """
+    known = spark.__dict__.get(_KEY)
+    if known is None:
+        java = getattr(spark, "_jsparkSession", None)
+        known = str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
+        spark.__dict__[_KEY] = known
+    return str(known)
 
 
 def is_enabled(spark: SparkSession) -> bool:
