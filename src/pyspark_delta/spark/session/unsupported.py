@@ -50,6 +50,7 @@ _OWN_STATEMENT = re.compile(
     rf"{_COMMENTS}(OPTIMIZE|VACUUM|RESTORE|REORG|GENERATE|CONVERT\s+TO\s+DELTA|DESC(?:RIBE)?\s+(?:HISTORY|DETAIL))\b",
     re.IGNORECASE | re.DOTALL,
 )
+_OWN_OBJECTS = "pyspark_delta."  # what the text of every object of this package begins with in the JVM
 _TRUNCATE = re.compile(
     rf"{_COMMENTS}TRUNCATE\b{_COMMENTS}TABLE\b{_COMMENTS}((?:`(?:[^`]|``)+`|[^\s`;(])+)", re.IGNORECASE | re.DOTALL
 )
@@ -76,12 +77,17 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
 
 
 def refuse_truncate(spark: SparkSession, query: object) -> None:
-    """Raise InvalidOperationError if a query truncates a Delta table of Spark's catalog.
+    """Raise InvalidOperationError if Spark's own parser would truncate a Delta table of Spark's catalog.
 
-    Spark would delete the whole directory of a table that it manages, with the log.
+    Spark would delete the whole directory of a table that it manages, with the log. A parser of this package does not
+    let it.
     """
     match = _TRUNCATE.match(query) if isinstance(query, str) else None
-    if match is not None and find_named(spark, match[1], create=False) is not None:
+    if match is None or not has_sql(spark):
+        return
+    if str(spark._jsparkSession.sessionState().sqlParser().toString()).startswith(_OWN_OBJECTS):
+        return
+    if find_named(spark, match[1], create=False) is not None:
         raise refusal("TRUNCATE", f"the SQL statement TRUNCATE for {match[1]}", by_name=True)
 
 
