@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOptionError
@@ -18,7 +17,6 @@ from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_NO_LABELS: Labels = MappingProxyType({})
 _REPRESENTATION = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
 _OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {
@@ -72,7 +70,7 @@ def condition_text(spark: SparkSession, condition: Column | str, schema: StructT
     return condition if isinstance(condition, str) else text_on(empty_frame(spark, to_spark(schema)), condition)
 
 
-def text_on(frame: DataFrame, condition: Column | str, labels: Labels = _NO_LABELS) -> str:
+def text_on(frame: DataFrame, condition: Column | str, labels: Labels | None = None) -> str:
     """Return a condition on the columns of a frame as SQL. Raises as `condition_text`.
 
     In a classic session, `labels` take the place of the qualifiers of columns.
@@ -82,11 +80,11 @@ def text_on(frame: DataFrame, condition: Column | str, labels: Labels = _NO_LABE
     filtered: Any = frame.where(condition)
     if hasattr(filtered, "_jdf"):
         found = filtered._jdf.queryExecution().analyzed().expressions().head()
-        return str(relabeled(jvm_of(frame.sparkSession), found, labels).sql())
+        return str(relabeled(jvm_of(frame.sparkSession), found, labels or {}).sql())
     return _connect_text(condition._expr)
 
 
-def value_text(frame: DataFrame, value: Column | str, labels: Labels = _NO_LABELS) -> str | None:
+def value_text(frame: DataFrame, value: Column | str, labels: Labels | None = None) -> str | None:
     """Return a value computed from the columns of a frame as SQL; None if it cannot be converted.
 
     `labels` as in `text_on`.
@@ -104,7 +102,7 @@ def value_text(frame: DataFrame, value: Column | str, labels: Labels = _NO_LABEL
             return None
     found = selected._jdf.queryExecution().analyzed().expressions().head()
     found = found.child() if kind_of(found) == "Alias" else found
-    return str(relabeled(jvm_of(frame.sparkSession), found, labels).sql())
+    return str(relabeled(jvm_of(frame.sparkSession), found, labels or {}).sql())
 
 
 def _connect_text(expression: Any) -> str:
