@@ -254,3 +254,16 @@ def test_rows_are_laid_out_by_an_exchange_between_executors(delta_cluster: Spark
     assert result.added.count > 3
     assert rows(tmp_path) == [row for row in expected() if row["n"] not in (3, 4)]
     assert not list(tmp_path.rglob("row_origins_*"))
+
+
+# --------------------------------------------------------------------------------------------------------------- SQL
+def test_statements_of_sql(delta_cluster: SparkSession, engine: str, tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    delta_cluster.sql(f"CREATE TABLE {name} USING delta PARTITIONED BY (p) AS {ROWS}")
+    assert delta_cluster.sql(f"DELETE FROM {name} WHERE n = 3").collect() == [(300,)]
+    assert engine_of(str(tmp_path / "t")) == engine
+    merge = f"MERGE INTO {name} t USING (SELECT id + 2990 AS id FROM range(20)) s ON t.id = s.id "
+    merge += "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, p) VALUES (s.id, 9)"
+    assert delta_cluster.sql(merge).collect() == [(20, 0, 9, 11)]
+    found = delta_cluster.sql(f"SELECT count(*), max(id), max(p) FROM {name} WHERE v IS NULL OR n <> 3").head()
+    assert found == (2702, 3009, 9)

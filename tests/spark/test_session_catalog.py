@@ -42,6 +42,7 @@ def names(spark: SparkSession) -> list[str]:
     return sorted(row["tableName"] for row in spark.sql("SHOW TABLES").collect() if not row["isTemporary"])
 
 
+@pytest.mark.smoke
 def test_create_declares_everything_in_the_log(delta_spark: SparkSession, schema: str) -> None:
     delta_spark.sql(
         "CREATE TABLE t (a INT NOT NULL, b STRING COMMENT 'bee', c INT GENERATED ALWAYS AS (a + 1), d INT DEFAULT 7, "
@@ -87,6 +88,7 @@ def test_queries_see_the_newest_version(delta_spark: SparkSession, schema: str) 
     assert names(delta_spark) == ["p", "v"]
 
 
+@pytest.mark.smoke
 def test_a_table_is_replaced_by_a_query_over_itself(delta_spark: SparkSession, schema: str) -> None:
     delta_spark.sql("CREATE TABLE t USING delta AS SELECT 1 a, 'x' b")
     delta_spark.sql("CREATE OR REPLACE TABLE t USING delta PARTITIONED BY (b) COMMENT 'new' AS SELECT 2 one, * FROM t")

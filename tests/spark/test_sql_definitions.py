@@ -33,6 +33,7 @@ def columns(spark: SparkSession, path: str) -> list[str]:
     return DeltaTable.forPath(spark, path).toDF().columns
 
 
+@pytest.mark.smoke
 def test_columns(sql: SparkSession, path: str) -> None:
     sql.sql("ALTER TABLE defined ADD COLUMNS (z INT, more STRING COMMENT 'c')")
     sql.sql("ALTER TABLE defined ADD COLUMN first INT FIRST")

@@ -80,6 +80,7 @@ OVERWRITES = {
 }
 
 
+@pytest.mark.smoke
 def test_overwrites(sql: SparkSession, path: str) -> None:
     for statement, expected in OVERWRITES.items():
         sql.read.format("delta").load(path).createOrReplaceTempView("of_test")

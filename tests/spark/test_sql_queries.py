@@ -39,6 +39,7 @@ def values(frame: DataFrame) -> list[object]:
     return sorted(row[0] for row in frame.collect())
 
 
+@pytest.mark.smoke
 def test_a_path_is_a_table_in_every_position(delta_spark: SparkSession, name: str) -> None:
     sql = delta_spark.sql
     assert values(sql(f"SELECT id FROM {name} WHERE k = 1")) == [1, 3, 5]
@@ -61,6 +62,7 @@ def test_a_path_is_a_table_in_every_position(delta_spark: SparkSession, name: st
     assert values(DataFrame(delta_spark._jsparkSession.table(name), delta_spark)) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.smoke
 def test_time_travel(delta_spark: SparkSession, path: str, name: str) -> None:
     first = Table.open(path, version=0).detail()["lastModified"].strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     compact = re.sub(r"\D", "", first)

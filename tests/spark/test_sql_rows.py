@@ -132,6 +132,7 @@ def test_subqueries_over_an_older_version_of_the_table_are_refused(sql: SparkSes
 
 
 # -------------------------------------------------------------------------------------------------------------- UPDATE
+@pytest.mark.smoke
 def test_update(sql: SparkSession, path: str, tmp_path: Path) -> None:
     name, other = f"delta.`{path}`", str(tmp_path / "other")
     sql.sql(NUMBERS).write.format("delta").save(other)
@@ -212,6 +213,7 @@ def test_merge_refuses_subqueries(sql: SparkSession, path: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- targets and errors
+@pytest.mark.smoke
 def test_truncate(sql: SparkSession, path: str) -> None:
     assert sql.sql(f"TRUNCATE TABLE delta.`{path}`").collect() == []
     assert ids(sql, path) == []

@@ -56,6 +56,7 @@ def test_history_and_detail(sql: SparkSession, path: str) -> None:
     assert detail.collect()[0].numFiles == DeltaTable.forPath(sql, path).detail().collect()[0].numFiles
 
 
+@pytest.mark.smoke
 def test_optimize_and_reorg(sql: SparkSession, path: str) -> None:
     name = f"delta.`{path}`"
     result = sql.sql(f"OPTIMIZE {name}")
