@@ -17,25 +17,22 @@ import pyspark.sql.functions as sf
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
-from pyspark_delta.spark.sql.classic.plans import Query, named_table, option
+from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST, Description, catalog_table
 from pyspark_delta.spark.sql.targets import (
     SqlTable,
-    is_delta_name,
     is_in_session_catalog,
-    is_temporary_view,
     table_identifier,
 )
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Run: TypeAlias = "Callable[[Query, Any, SqlTable], DataFrame | None]"
 
@@ -110,19 +107,6 @@ def analyze(query: Query, node: Any, table: SqlTable) -> None:
         return
     names = option(node.columnNames())
     table.delta_table(query.spark).computeStatistics(columns=None if names is None else list(texts(names)))
-
-
-def check_create_like(spark: SparkSession, node: Any) -> None:
-    """Raise InvalidOperationError if CREATE TABLE LIKE would make a Delta table: Spark would make one without a log."""
-    provider = option(node.provider())
-    if provider is not None:
-        is_delta = str(provider).lower() in FORMATS
-    else:
-        named = [named_table(spark, one) for one in (node.name(), node.source())]
-        names = [one.parts for one in named if one is not None]
-        is_delta = any(is_delta_name(spark, parts) for parts in names if not is_temporary_view(spark, parts))
-    if is_delta:
-        _refuse("CREATE TABLE ... LIKE", "Use CREATE TABLE t USING delta AS SELECT * FROM s WHERE false.")
 
 
 def refused(statement: str, instead: str) -> Run:
