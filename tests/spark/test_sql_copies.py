@@ -9,8 +9,14 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
-from pyspark_delta import DeltaTable, connect_catalog, disconnect_catalog
-from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError
+from pyspark_delta import connect_catalog, disconnect_catalog
+from pyspark_delta.errors import (
+    DeltaError,
+    InvalidOperationError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from pyspark_delta.table import Table
 
 
@@ -107,10 +113,79 @@ def test_a_table_like_one_of_another_format(sql: SparkSession) -> None:
         sql.sql("DROP VIEW like_view")
     detail = Table.open(location(sql, "t")).detail()
     assert (detail["partitionColumns"], detail["description"], detail["properties"]["mine"]) == (["k"], "about", "1")
-    assert [row[:3] for row in sql.sql("DESCRIBE t").collect()][0] == ("a", "int", "c")
+    assert sql.sql("DESCRIBE t").collect()[0][:3] == ("a", "int", "c")
     assert Table.open(location(sql, "u")).schema.names == ("one",)
     providers = {
         name: next(row[1] for row in sql.sql(f"DESCRIBE EXTENDED {name}").collect() if row[0] == "Provider")
         for name in ("q", "t", "w", "x")
     }
     assert providers == {"q": "parquet", "t": "delta", "w": "delta", "x": "parquet"}
+
+
+def test_clones_with_a_name(sql: SparkSession, tmp_path: Path) -> None:
+    sql.sql("CREATE TABLE s USING delta AS SELECT id FROM range(3)")
+    assert sql.sql("CREATE TABLE t SHALLOW CLONE s").collect()[0].source_num_of_files > 0
+    place = str(tmp_path / "place")
+    sql.sql(f"CREATE TABLE copies.u DEEP CLONE s LOCATION '{place}'")
+    sql.sql("INSERT INTO s VALUES (3)")
+    sql.sql("ALTER TABLE s ADD COLUMN more INT")
+    assert sql.sql("CREATE TABLE IF NOT EXISTS t SHALLOW CLONE s").collect() == []
+    with pytest.raises(TableAlreadyExistsError):
+        sql.sql("CREATE TABLE t SHALLOW CLONE s")
+    assert [sql.table(name).count() for name in ("t", "u")] == [3, 3]
+    sql.sql("CREATE OR REPLACE TABLE t SHALLOW CLONE s VERSION AS OF 1")
+    sql.sql(f"REPLACE TABLE u DEEP CLONE s LOCATION '{place}'")
+    assert [sql.table(name).count() for name in ("t", "u")] == [4, 4]
+    assert [row[0] for row in sql.sql("DESCRIBE u").collect()][:2] == ["id", "more"]
+    sql.sql("DROP TABLE u")
+    assert Table.open(place).detail()["numFiles"] > 0
+
+
+def test_a_clone_that_fails_gets_no_name(sql: SparkSession, tmp_path: Path) -> None:
+    sql.sql("CREATE TABLE s USING delta AS SELECT id FROM range(3)")
+    sql.sql("CREATE TABLE p (a INT) USING parquet")
+    place = tmp_path / "place"
+    for statement, error in (
+        ("CREATE OR REPLACE TABLE p SHALLOW CLONE s", InvalidOperationError),
+        ("REPLACE TABLE t SHALLOW CLONE s", TableNotFoundError),
+        (f"CREATE TABLE t DEEP CLONE s VERSION AS OF 7 LOCATION '{place}'", VersionNotFoundError),
+        (f"CREATE TABLE t SHALLOW CLONE s TBLPROPERTIES ('delta.nonsense' = '1') LOCATION '{place}'", DeltaError),
+        (f"CREATE TABLE missing.t SHALLOW CLONE s LOCATION '{place}'", AnalysisException),
+    ):
+        with pytest.raises(error):
+            sql.sql(statement)
+    assert not sql.catalog.tableExists("t")
+    assert not place.exists()
+
+
+def test_a_named_parquet_table_is_converted(sql: SparkSession) -> None:
+    sql.sql(
+        "CREATE TABLE p (a BIGINT COMMENT 'first', k STRING) USING parquet PARTITIONED BY (k) COMMENT 'about' "
+        "TBLPROPERTIES ('mine' = '1')"
+    )
+    sql.sql("INSERT INTO p VALUES (1, '1'), (2, 'x y/z')")
+    sql.sql("ALTER TABLE p ADD COLUMN later INT")
+    before = sorted(map(tuple, sql.sql("SELECT a, later, k FROM p").collect()))
+    sql.sql("CONVERT TO DELTA p")
+    detail = Table.open(location(sql, "p")).detail()
+    assert (detail["partitionColumns"], detail["description"], detail["properties"]["mine"]) == (["k"], "about", "1")
+    assert sql.sql("DESCRIBE p").collect()[0][:3] == ("a", "bigint", "first")
+    assert sorted(map(tuple, sql.sql("SELECT a, later, k FROM p").collect())) == before
+    sql.sql("INSERT INTO p (a, k) VALUES (3, '1')")
+    sql.sql("CONVERT TO DELTA copies.p")
+    assert sql.sql("SELECT a FROM p VERSION AS OF 0 WHERE k = '1'").collect() == [Row(a=1)]
+
+
+def test_tables_that_cannot_be_converted(sql: SparkSession, tmp_path: Path) -> None:
+    sql.sql("CREATE TABLE p USING parquet PARTITIONED BY (k) AS SELECT id, id AS k FROM range(2)")
+    sql.sql("CREATE TABLE j USING json AS SELECT 1 AS a")
+    sql.sql("CREATE TABLE d (a INT) USING parquet")
+    sql.sql("INSERT INTO d VALUES (1)")
+    sql.sql("ALTER TABLE d ADD COLUMN b INT DEFAULT 7")
+    sql.sql("ALTER TABLE p DROP PARTITION (k = 1)")
+    sql.sql("ALTER TABLE p ADD PARTITION (k = 1) LOCATION '" + str(tmp_path) + "'")
+    for name, words in (("p", "outside"), ("j", "json"), ("d", "default"), ("p PARTITIONED BY (k INT)", "Leave")):
+        with pytest.raises(InvalidOperationError, match=words):
+            sql.sql(f"CONVERT TO DELTA {name}")
+    assert not (Path(location(sql, "p")) / "_delta_log").exists()
+    assert sql.sql("SELECT b FROM d").collect() == [Row(b=7)]

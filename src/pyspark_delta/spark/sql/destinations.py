@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.session.identifiers import Identified, identify_or_create
-from pyspark_delta.spark.sql.targets import is_path_name
+from pyspark_delta.spark.sql.targets import is_absolute, is_path_name
 from pyspark_delta.storage import normalize_location
 
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ def destination_of(spark: SparkSession, parts: Sequence[str], location: str | No
             "has no Delta tables. Nothing was changed. Choose another name, or give a path, as in "
             "delta.`/path/to/table`.",
             error_class="DELTA_NOT_A_DELTA_TABLE",
+        )
+    if found.name is None and found.register is None and not is_absolute(found.path):
+        raise InvalidOperationError(
+            f"The path '{found.path}' is not absolute. Nothing was changed. Give the whole path, as in "
+            "delta.`/path/to/table`.",
+            error_class="DELTA_INVALID_CLONE_PATH",
+            path=found.path,
         )
     found = replace(found, path=normalize_location(found.path))
     given = None if location is None else normalize_location(location)

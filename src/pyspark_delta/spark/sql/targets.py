@@ -58,7 +58,12 @@ def is_path_name(parts: Sequence[str]) -> bool:
 
     The path is absolute, because `delta` may also be a schema of the session catalog.
     """
-    return len(parts) == 2 and parts[0].lower() in FORMATS and _ABSOLUTE.match(parts[1]) is not None
+    return len(parts) == 2 and parts[0].lower() in FORMATS and is_absolute(parts[1])
+
+
+def is_absolute(path: str) -> bool:
+    """Return True for a path from the root of a file system, and for a URL."""
+    return _ABSOLUTE.match(path) is not None
 
 
 def is_delta_name(spark: SparkSession, parts: Sequence[str]) -> bool:
@@ -81,8 +86,7 @@ def has_only_delta_tables(spark: SparkSession, parts: Sequence[str]) -> bool:
 
 def table_exists(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return True if a name is that of a table of any format, or of a permanent view. Raises CatalogError."""
-    name = whole_name(spark, parts)
-    if not is_path_name(parts) and is_in_session_catalog(name):
+    if not is_path_name(parts) and is_in_session_catalog(name := whole_name(spark, parts)):
         return session_entry(spark, name) is not None
     try:
         table = find_table(spark, parts)

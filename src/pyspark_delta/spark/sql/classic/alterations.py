@@ -17,6 +17,7 @@ import pyspark.sql.functions as sf
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
@@ -32,7 +33,7 @@ from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Run: TypeAlias = "Callable[[Query, Any, SqlTable], DataFrame | None]"
 
@@ -141,11 +142,22 @@ def refreshing(query: Query, table: SqlTable) -> Iterator[None]:
 
 def refresh_copy(query: Query, table: SqlTable) -> None:
     """Update the copy of schema and properties that the session catalog has of a table."""
-    spark, jvm = query.spark, query.jvm
-    catalog, identifier = spark._jsparkSession.sessionState().catalog(), table_identifier(spark, table.name)
+    update_entry(query.spark, table.snapshot(), table_identifier(query.spark, table.name))
+
+
+def update_entry(spark: SparkSession, snapshot: Snapshot, identifier: Any, *, with_schema: bool = False) -> None:
+    """Let the entry of a table in the session catalog be that of a Delta table, with a copy of what the log declares.
+
+    Hive's catalog keeps the old schema, except `with_schema`.
+    """
+    java: Any = spark
+    jvm, catalog = jvm_of(spark), java._jsparkSession.sessionState().catalog()
     is_external = str(catalog.getTableMetadata(identifier).tableType().name()) == "EXTERNAL"
-    described = replace(Description.of(table.snapshot(), ()), partition_columns=())
-    catalog.alterTable(catalog_table(jvm, described, identifier, is_external=is_external))
+    described = replace(Description.of(snapshot, ()), partition_columns=())
+    entry = catalog_table(jvm, described, identifier, is_external=is_external)
+    catalog.alterTable(entry)
+    if with_schema:
+        catalog.alterTableSchema(identifier, entry.schema())
     catalog.invalidateCachedTable(identifier)
 
 

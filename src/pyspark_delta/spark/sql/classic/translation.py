@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark_delta.parser.statements import DeltaStatement
+from pyspark_delta.parser.statements import Clone, ConvertToDelta, DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
@@ -23,6 +23,7 @@ from pyspark_delta.spark.sql.classic.alterations import (
     refreshing,
 )
 from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
+from pyspark_delta.spark.sql.classic.conversion import convert_table, names_table
 from pyspark_delta.spark.sql.classic.like import create_like, makes_delta_table
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
@@ -94,10 +95,13 @@ class Translator:
         return call(self._jvm, self.procedures, type(statement).__name__, partial(self._execute, statement))
 
     def _execute(self, statement: DeltaStatement) -> DataFrame | None:
-        table = getattr(statement, "table", None)
-        changed = find_table(self.spark, table.parts) if isinstance(table, TableName) else None
-        if changed is None:
+        if isinstance(statement, ConvertToDelta) and names_table(self.spark, statement):
+            return convert_table(self.spark, statement)
+        table = statement.target if isinstance(statement, Clone) else getattr(statement, "table", None)
+        if not isinstance(table, TableName) or not is_session_table(self.spark, table.parts):
             return execute(self.spark, statement)
+        changed = find_table(self.spark, table.parts)
+        assert changed is not None
         with refreshing(Query(self.spark), changed):
             return execute(self.spark, statement)
 
