@@ -97,8 +97,9 @@ def _check_partitions(spark: SparkSession, plan: ConvertPlan, entry: Any, locati
     """
     if not entry.tracksPartitionsInCatalog() or not entry.partitionColumnNames().size():
         return
-    jvm, java = jvm_of(spark), spark._jsparkSession  # type: ignore[attr-defined]
-    partitions = elements(java.sessionState().catalog().listPartitions(entry.identifier(), jvm.none))
+    java: Any = spark
+    jvm = jvm_of(spark)
+    partitions = elements(java._jsparkSession.sessionState().catalog().listPartitions(entry.identifier(), jvm.none))
     known = {_text(jvm, one.location()).rstrip("/") for one in partitions}
     root = location.rstrip("/")
     elsewhere = sorted(one for one in known if not one.startswith(f"{root}/"))

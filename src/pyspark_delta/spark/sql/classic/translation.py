@@ -96,7 +96,8 @@ class Translator:
 
     def _execute(self, statement: DeltaStatement) -> DataFrame | None:
         if isinstance(statement, ConvertToDelta) and names_table(self.spark, statement):
-            return convert_table(self.spark, statement)
+            convert_table(self.spark, statement)
+            return None
         table = statement.target if isinstance(statement, Clone) else getattr(statement, "table", None)
         if not isinstance(table, TableName) or not is_session_table(self.spark, table.parts):
             return execute(self.spark, statement)
