@@ -49,13 +49,19 @@ class CreateMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """The configuration of a new table. `clustering` are the paths of the clustering columns."""
+    """The configuration of a new table. `clustering` are the paths of the clustering columns.
+
+    The table supports `features` in addition to those that it needs. `inherited` are the properties among `properties`
+    that are those of another table: they are valid even if this version does not know them.
+    """
 
     schema: StructType
     partition_columns: tuple[str, ...] = ()
     clustering: tuple[Path, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     description: str | None = None
+    features: tuple[str, ...] = ()
+    inherited: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def create_table(
@@ -101,8 +107,10 @@ def draft_table(
 ) -> CommitDraft:
     """Return the commit that creates a table, or replaces `snapshot`. Raises the errors of an invalid definition."""
     before = None if snapshot is None else snapshot.configuration
+    features = (*features, *definition.features)
     features = (*features, Feature.CLUSTERING) if definition.clustering else features
-    after = evolve(before, _metadata(definition, before), features=features, keeps_files=False)
+    metadata, inherited = _metadata(definition, before), definition.inherited
+    after = evolve(before, metadata, features=features, keeps_files=False, inherited=inherited)
     domains: tuple[DomainMetadata, ...] = ()
     if definition.clustering or (snapshot is not None and snapshot.clustering_columns()):
         domains = cluster_by(after, definition.clustering).domains
@@ -124,7 +132,8 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
             "A table needs at least one column; add columns to its definition.", error_class="DELTA_EMPTY_DATA"
         )
     for name, value in definition.properties.items():
-        check_property(name, value)
+        if definition.inherited.get(name) != value:
+            check_property(name, value)
     if definition.partition_columns and definition.clustering:
         raise InvalidOperationError(
             "A table cannot be both partitioned and clustered. Choose one of the two.",

@@ -9,7 +9,13 @@ from functools import cached_property
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.display import listed
 from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
-from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
+from pyspark_delta.protocol.properties import (
+    CHECKPOINT_PROTECTION_VERSION,
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    IN_COMMIT_TIMESTAMP_TIME,
+    IN_COMMIT_TIMESTAMP_VERSION,
+    MATERIALIZED_ROW_COMMIT_VERSION,
+)
 from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import StructType
@@ -19,6 +25,18 @@ CATALOG_MANAGED = ("catalogManaged", "catalogOwned-preview", "catalogOwned")
 
 TABLE_ID = "io.unitycatalog.tableId"
 """The property in which Unity Catalog stores the id of the table."""
+
+CLONE_OF = "pyspark_delta.cloneOf"
+"""The table property in which a clone names its source, as JSON: its path, its id and the version."""
+
+OF_ONE_HISTORY = (
+    IN_COMMIT_TIMESTAMP_VERSION.name,
+    IN_COMMIT_TIMESTAMP_TIME.name,
+    CHECKPOINT_PROTECTION_VERSION.name,
+    MATERIALIZED_ROW_COMMIT_VERSION.name,
+    TABLE_ID,
+)
+"""Properties about the versions or the history of a table, which no table gets from another one."""
 
 _LASTING = frozenset((TABLE_ID, ENABLE_IN_COMMIT_TIMESTAMPS.name))
 

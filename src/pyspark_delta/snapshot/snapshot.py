@@ -193,7 +193,11 @@ class Snapshot:
 
     def clustering_columns(self) -> list[str]:
         """The logical names of the clustering columns, nested ones joined by dots; empty if there are none."""
-        return [".".join(self._logical_path(path)) for path in clustering_paths(self._domains)]
+        return [".".join(path) for path in self.clustering_paths()]
+
+    def clustering_paths(self) -> list[tuple[str, ...]]:
+        """The clustering columns as paths of logical names; empty if there are none."""
+        return [tuple(self._logical_path(path)) for path in clustering_paths(self._domains)]
 
     def _logical_path(self, physical: Sequence[str]) -> list[str]:
         mode, names, current = mapping_mode(self.configuration), [], self.schema

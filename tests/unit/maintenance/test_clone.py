@@ -32,7 +32,7 @@ from pyspark_delta.errors import (
     VersionNotFoundError,
 )
 from pyspark_delta.maintenance.clone.merging import plan_merging
-from pyspark_delta.maintenance.clone.target import CLONE_OF
+from pyspark_delta.protocol.configuration import CLONE_OF
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import intercepted, store_for

@@ -14,9 +14,9 @@ from pyspark_delta.log.request import FileRequest
 from pyspark_delta.maintenance.checking.typed_statistics import differing_rows
 from pyspark_delta.maintenance.clone.copying import Copier
 from pyspark_delta.maintenance.clone.files import COPIES
-from pyspark_delta.maintenance.clone.target import CLONE_OF
 from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.maintenance.statistics import measured_columns
+from pyspark_delta.protocol.configuration import CLONE_OF
 from pyspark_delta.scan.statistics import statistics_leaves
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.observe import select

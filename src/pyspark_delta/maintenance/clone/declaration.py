@@ -15,9 +15,15 @@ from pyspark_delta.ddl.change import draft_change
 from pyspark_delta.ddl.properties import set_properties
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features import Feature, is_active, is_supported
-from pyspark_delta.maintenance.clone.target import CLONE_OF, CloneTarget
+from pyspark_delta.maintenance.clone.target import CloneTarget
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
-from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TABLE_ID, TableConfiguration, lasting_properties
+from pyspark_delta.protocol.configuration import (
+    CATALOG_MANAGED,
+    CLONE_OF,
+    OF_ONE_HISTORY,
+    TableConfiguration,
+    lasting_properties,
+)
 from pyspark_delta.protocol.identity import MARK, move_marks
 from pyspark_delta.protocol.properties import (
     CHECKPOINT_PROTECTION_VERSION,
@@ -25,7 +31,6 @@ from pyspark_delta.protocol.properties import (
     ENABLE_IN_COMMIT_TIMESTAMPS,
     IN_COMMIT_TIMESTAMP_TIME,
     IN_COMMIT_TIMESTAMP_VERSION,
-    MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
 from pyspark_delta.schema.column_mapping import mapping_mode
@@ -33,14 +38,6 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.evolution import evolve
 from pyspark_delta.transaction.protocol_upgrade import features_of, weakest_protocol
 
-# Of the versions or the history of the source, which the clone does not have.
-_OF_THE_SOURCE = (
-    IN_COMMIT_TIMESTAMP_VERSION.name,
-    IN_COMMIT_TIMESTAMP_TIME.name,
-    CHECKPOINT_PROTECTION_VERSION.name,
-    MATERIALIZED_ROW_COMMIT_VERSION.name,
-    TABLE_ID,
-)
 _ROW_IDS = "delta.rowTracking"
 
 
@@ -62,7 +59,7 @@ def declare_clone(
     another column mapping mode or an unknown feature.
     """
     before = None if target.snapshot is None else target.snapshot.configuration
-    left_out = _OF_THE_SOURCE if keeps_row_ids else (*_OF_THE_SOURCE, MATERIALIZED_ROW_ID.name)
+    left_out = OF_ONE_HISTORY if keeps_row_ids else (*OF_ONE_HISTORY, MATERIALIZED_ROW_ID.name)
     kept = {name: value for name, value in source.properties.items() if name not in left_out}
     chosen = {name: value for name, value in _with_overrides(source, properties).items() if name not in left_out}
     wanted = {**chosen, CLONE_OF: _origin(source), **_own_properties(before)}

@@ -11,13 +11,11 @@ from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError,
 from pyspark_delta.features.support import check_removable, check_writable
 from pyspark_delta.maintenance.foreign_files import check_apart, check_empty
 from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.protocol.configuration import CLONE_OF
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.credentials import CREDENTIALS_KEY
 from pyspark_delta.transaction.base import state_of
-
-CLONE_OF = "pyspark_delta.cloneOf"
-"""The table property in which a clone names its source, as JSON: its path, its id and the version."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pyspark_delta.schema.column_definitions import parse_columns
 from pyspark_delta.spark.conf.arguments import check_text
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.schemas import from_spark
-from pyspark_delta.spark.session.identifiers import identify_or_create
+from pyspark_delta.spark.session.identifiers import Identified, identify_or_create
 from pyspark_delta.storage import normalize_location, own_options
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -87,10 +87,10 @@ class CopyingDeltaTable:
     ) -> DataFrame | ClonePlan:
         """Create a table with the rows of the latest version; return one row with numbers and sizes of files.
 
-        `target` is an absolute path, a path identifier, or a name in a connected catalog. A shallow clone names the
-        data files of this table, a deep clone (`isShallow=False`) copies them, and combines small ones with
-        `mergeFiles`. The other arguments and errors are those
-        of `Table.clone`. With `plan`, return a plan and change nothing.
+        `target` is an absolute path, a path identifier, or a name in a connected catalog or in Spark's. A shallow clone
+        names the data files of this table, a deep clone (`isShallow=False`) copies them, and combines small ones with
+        `mergeFiles`. The other arguments and errors are those of `Table.clone`. With `plan`, return a plan and
+        change nothing.
         """
         return self._clone(self._open(), target, isShallow, replace, properties, mergeFiles, plan)
 
@@ -159,17 +159,19 @@ class CopyingDeltaTable:
         plan: bool,
     ) -> DataFrame | ClonePlan:
         texts = {name: property_text(name, value) for name, value in (properties or {}).items()}
+        named = identify_or_create(self._spark, check_text("target", target))
         made = plan_clone(
-            source, self._target(target), shallow=shallow, replace=replace, merge_files=merge, properties=texts
+            source, self._target(target, named), shallow=shallow, replace=replace, merge_files=merge, properties=texts
         )
         if plan:
             return made
         result = made.execute(user_metadata=self._spark.conf.get(_USER_METADATA, None), engine_info=self._engine())
+        if named is not None and named.register is not None:
+            named.register(result.location, False)
         row = list(result.as_row().values())
         return self._spark.createDataFrame([row], ", ".join(f"{name} {_ONE_LONG}" for name in METRICS))
 
-    def _target(self, target: str) -> CloneTarget:
-        found = identify_or_create(self._spark, check_text("target", target))
+    def _target(self, target: str, found: Identified | None) -> CloneTarget:
         if found is not None and found.name is not None:
             return CloneTarget.open(found.path, found.storage_options, found.catalog_table)
         path = target if found is None else found.path

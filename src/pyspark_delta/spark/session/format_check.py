@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import wraps
 from inspect import signature
+from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -151,12 +152,18 @@ def check_statement(spark: SparkSession, query: object) -> None:
 
 def _check_created(spark: SparkSession, tokens: list[str], words: list[str]) -> None:
     """Check CREATE [OR REPLACE] [EXTERNAL] TABLE name USING format LOCATION 'path' or OPTIONS (path 'path')."""
-    if "TABLE" not in words[1:4]:
+    if "TABLE" not in words[1:4] or _is_clone(words):
         return
     using = words.index("USING") + 1 if "USING" in words else len(words)
     source = _name(tokens[using:]).strip("`") or None
     if _is_file_format(source) and not is_delta(spark, source):
         _check_directory(spark, f"CREATE TABLE USING {source}" if source else "CREATE TABLE", _path(tokens, "location"))
+
+
+def _is_clone(words: list[str]) -> bool:
+    """Return True for CREATE TABLE name SHALLOW CLONE or DEEP CLONE, which makes a Delta table."""
+    end = next((at for at, word in enumerate(words) if word in ("AS", "LOCATION", "OPTIONS", "USING")), len(words))
+    return any(pair in (("SHALLOW", "CLONE"), ("DEEP", "CLONE")) for pair in pairwise(words[:end]))
 
 
 def _check_directory(spark: SparkSession, what: str, path: str | None) -> None:

@@ -16,8 +16,9 @@ from pyspark_delta.parser.values import SqlText, TableName, TablePath, TableRefe
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.frames.reading import read_snapshot
+from pyspark_delta.spark.sql.destinations import destination_of
 from pyspark_delta.spark.sql.results import lost_files, vacuum_paths
-from pyspark_delta.spark.sql.targets import SqlTable, find_table, is_delta_name
+from pyspark_delta.spark.sql.targets import SqlTable, find_table, is_delta_name, table_exists
 from pyspark_delta.spark.sql.transactions import begin, check_none, commit, rollback
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.commit_info import engine_info
@@ -181,38 +182,30 @@ def _generate(spark: SparkSession, statement: st.Generate) -> None:
 
 
 def _clone(spark: SparkSession, statement: st.Clone) -> DataFrame | None:
-    target = _clone_target(statement)
-    if (statement.if_not_exists or not statement.creates) and isinstance(statement.target, TableName):
-        exists = DeltaTable.isDeltaTable(spark, target)
+    named = statement.target
+    parts = named.parts if isinstance(named, TableName) else ("delta", named.path)
+    if statement.if_not_exists or not statement.creates:
+        exists = table_exists(spark, parts)
         if exists and statement.if_not_exists:
             return None
         if not exists and not statement.creates:
+            name = ".".join(map(quoted, parts))
             raise TableNotFoundError(
-                f"REPLACE TABLE found no table {target}. Nothing was changed. Use CREATE OR REPLACE TABLE."
+                f"REPLACE TABLE found no table {name}. Nothing was changed. Use CREATE OR REPLACE TABLE."
             )
     source, properties = _table(spark, statement.source), dict(statement.properties)
+    place = destination_of(spark, parts, statement.location)
+    target = f"delta.{quoted(place.path)}" if place.name is None else ".".join(map(quoted, parts))
     arguments = (target, statement.shallow, statement.replaces, properties)
     if statement.time is None:
-        return source.clone(*arguments)
-    if isinstance(statement.time, VersionAsOf):
-        return source.cloneAtVersion(statement.time.version, *arguments)
-    return source.cloneAtTimestamp(_timestamp(spark, statement.time), *arguments)
-
-
-def _clone_target(statement: st.Clone) -> str:
-    """Return the target as `DeltaTable.clone` takes it. Raises InvalidOperationError for a location beside a name."""
-    if isinstance(statement.target, TablePath):
-        return statement.target.path
-    path = statement.target.path
-    if statement.location is not None:
-        if path is not None or len(statement.target.parts) == 3:
-            raise InvalidOperationError(
-                "LOCATION is given for a clone whose name determines where it is. Leave LOCATION out, or clone to a "
-                "path: CREATE TABLE delta.`/path/to/clone` SHALLOW CLONE ...",
-                error_class="DELTA_TABLE_LOCATION_MISMATCH",
-            )
-        return statement.location
-    return f"delta.{quoted(path)}" if path is not None else ".".join(map(quoted, statement.target.parts))
+        done = source.clone(*arguments)
+    elif isinstance(statement.time, VersionAsOf):
+        done = source.cloneAtVersion(statement.time.version, *arguments)
+    else:
+        done = source.cloneAtTimestamp(_timestamp(spark, statement.time), *arguments)
+    if place.register is not None:
+        place.register(place.path, statement.location is not None)
+    return done
 
 
 def _add_constraint(spark: SparkSession, statement: st.AddConstraint) -> None:

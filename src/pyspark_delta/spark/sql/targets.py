@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pyspark_delta.errors import CatalogNameNotFoundError, TableNotFoundError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
@@ -57,7 +58,12 @@ def is_path_name(parts: Sequence[str]) -> bool:
 
     The path is absolute, because `delta` may also be a schema of the session catalog.
     """
-    return len(parts) == 2 and parts[0].lower() in FORMATS and _ABSOLUTE.match(parts[1]) is not None
+    return len(parts) == 2 and parts[0].lower() in FORMATS and is_absolute(parts[1])
+
+
+def is_absolute(path: str) -> bool:
+    """Return True for a path from the root of a file system, and for a URL."""
+    return _ABSOLUTE.match(path) is not None
 
 
 def is_delta_name(spark: SparkSession, parts: Sequence[str]) -> bool:
@@ -71,6 +77,22 @@ def is_delta_name(spark: SparkSession, parts: Sequence[str]) -> bool:
 def is_session_table(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return True if a name is that of a Delta table in Spark's session catalog."""
     return not is_path_name(parts) and _session_location(spark, whole_name(spark, parts)) is not None
+
+
+def has_only_delta_tables(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return True for a path, and for a name in a connected catalog: there are no tables of other formats."""
+    return is_path_name(parts) or _is_connected(spark, whole_name(spark, parts))
+
+
+def table_exists(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return True if a name is that of a table of any format, or of a permanent view. Raises CatalogError."""
+    if not is_path_name(parts) and is_in_session_catalog(name := whole_name(spark, parts)):
+        return session_entry(spark, name) is not None
+    try:
+        table = find_table(spark, parts)
+        return table is not None and table.snapshot() is not None
+    except (CatalogNameNotFoundError, TableNotFoundError):
+        return False
 
 
 def find_table(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
@@ -101,18 +123,21 @@ def is_temporary_view(spark: SparkSession, parts: Sequence[str]) -> bool:
 
 def is_permanent_view(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return True if a name is that of a view in Spark's session catalog."""
-    name = whole_name(spark, parts)
-    if not is_in_session_catalog(name):
-        return False
-    catalog, identifier = _session_catalog(spark), table_identifier(spark, name)
-    return (
-        bool(catalog.tableExists(identifier)) and str(catalog.getTableMetadata(identifier).tableType().name()) == "VIEW"
-    )
+    entry = session_entry(spark, whole_name(spark, parts))
+    return entry is not None and str(entry.tableType().name()) == "VIEW"
 
 
 def is_in_session_catalog(name: Sequence[str]) -> bool:
     """Return True if a whole name is one of Spark's session catalog."""
     return len(name) == 3 and name[0].lower() == _SESSION_CATALOG
+
+
+def session_entry(spark: SparkSession, name: Sequence[str]) -> Any:
+    """Return the `CatalogTable` of a whole name in Spark's session catalog; None if there is none."""
+    if not is_in_session_catalog(name):
+        return None
+    catalog, identifier = _session_catalog(spark), table_identifier(spark, name)
+    return catalog.getTableMetadata(identifier) if catalog.tableExists(identifier) else None
 
 
 def table_identifier(spark: SparkSession, name: Sequence[str]) -> Any:
@@ -143,12 +168,9 @@ def _is_connected(spark: SparkSession, name: Sequence[str]) -> bool:
 
 def _session_location(spark: SparkSession, name: Sequence[str]) -> str | None:
     """Return the location of a Delta table in Spark's session catalog; None for anything else."""
-    if not is_in_session_catalog(name):
+    metadata = session_entry(spark, name)
+    if metadata is None:
         return None
-    catalog, identifier = _session_catalog(spark), table_identifier(spark, name)
-    if not catalog.tableExists(identifier):
-        return None
-    metadata = catalog.getTableMetadata(identifier)
     provider, location = metadata.provider(), metadata.storage().locationUri()
     if provider.isEmpty() or str(provider.get()).lower() not in FORMATS or location.isEmpty():
         return None

@@ -17,18 +17,16 @@ import pyspark.sql.functions as sf
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
-from pyspark_delta.spark.sql.classic.plans import Query, named_table, option
+from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST, Description, catalog_table
 from pyspark_delta.spark.sql.targets import (
     SqlTable,
-    is_delta_name,
     is_in_session_catalog,
-    is_temporary_view,
     table_identifier,
 )
 from pyspark_delta.storage import normalize_location
@@ -112,19 +110,6 @@ def analyze(query: Query, node: Any, table: SqlTable) -> None:
     table.delta_table(query.spark).computeStatistics(columns=None if names is None else list(texts(names)))
 
 
-def check_create_like(spark: SparkSession, node: Any) -> None:
-    """Raise InvalidOperationError if CREATE TABLE LIKE would make a Delta table: Spark would make one without a log."""
-    provider = option(node.provider())
-    if provider is not None:
-        is_delta = str(provider).lower() in FORMATS
-    else:
-        named = [named_table(spark, one) for one in (node.name(), node.source())]
-        names = [one.parts for one in named if one is not None]
-        is_delta = any(is_delta_name(spark, parts) for parts in names if not is_temporary_view(spark, parts))
-    if is_delta:
-        _refuse("CREATE TABLE ... LIKE", "Use CREATE TABLE t USING delta AS SELECT * FROM s WHERE false.")
-
-
 def refused(statement: str, instead: str) -> Run:
     """Return what raises InvalidOperationError for a statement that Delta tables do not have."""
 
@@ -157,11 +142,22 @@ def refreshing(query: Query, table: SqlTable) -> Iterator[None]:
 
 def refresh_copy(query: Query, table: SqlTable) -> None:
     """Update the copy of schema and properties that the session catalog has of a table."""
-    spark, jvm = query.spark, query.jvm
-    catalog, identifier = spark._jsparkSession.sessionState().catalog(), table_identifier(spark, table.name)
+    update_entry(query.spark, table.snapshot(), table_identifier(query.spark, table.name))
+
+
+def update_entry(spark: SparkSession, snapshot: Snapshot, identifier: Any, *, with_schema: bool = False) -> None:
+    """Let the entry of a table in the session catalog be that of a Delta table, with a copy of what the log declares.
+
+    Hive's catalog keeps the old schema, except `with_schema`.
+    """
+    java: Any = spark
+    jvm, catalog = jvm_of(spark), java._jsparkSession.sessionState().catalog()
     is_external = str(catalog.getTableMetadata(identifier).tableType().name()) == "EXTERNAL"
-    described = replace(Description.of(table.snapshot(), ()), partition_columns=())
-    catalog.alterTable(catalog_table(jvm, described, identifier, is_external=is_external))
+    described = replace(Description.of(snapshot, ()), partition_columns=())
+    entry = catalog_table(jvm, described, identifier, is_external=is_external)
+    catalog.alterTable(entry)
+    if with_schema:
+        catalog.alterTableSchema(identifier, entry.schema())
     catalog.invalidateCachedTable(identifier)
 
 

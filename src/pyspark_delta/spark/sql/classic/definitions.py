@@ -109,9 +109,15 @@ def _json(struct: Any) -> dict[str, Any]:
     return found
 
 
+def declared_field(field: SparkField) -> SparkField:
+    """Return a field of a declaration without the keys of Spark's metadata that Delta does not have."""
+    metadata = {key: value for key, value in field.metadata.items() if key not in _DROPPED}
+    return SparkField(field.name, field.dataType, field.nullable, metadata)
+
+
 def _field(field: SparkField, column: Any) -> SparkField:
     """Return a field with Delta's metadata. Which declarations Spark puts into the metadata depends on its version."""
-    metadata = {key: value for key, value in field.metadata.items() if key not in _DROPPED}
+    metadata = dict(declared_field(field).metadata)
     generated, identity = column.generationExpression(), column.identityColumnSpec()
     if generated is not None:
         metadata["delta.generationExpression"] = str(generated)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark_delta.parser.statements import DeltaStatement
+from pyspark_delta.parser.statements import Clone, ConvertToDelta, DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
@@ -20,10 +20,11 @@ from pyspark_delta.spark.sql.classic import inserts, row_changes
 from pyspark_delta.spark.sql.classic.alterations import (
     ON_ALL_TABLES,
     ON_SESSION_TABLES,
-    check_create_like,
     refreshing,
 )
 from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
+from pyspark_delta.spark.sql.classic.conversion import convert_table, names_table
+from pyspark_delta.spark.sql.classic.like import create_like, makes_delta_table
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
@@ -94,10 +95,14 @@ class Translator:
         return call(self._jvm, self.procedures, type(statement).__name__, partial(self._execute, statement))
 
     def _execute(self, statement: DeltaStatement) -> DataFrame | None:
-        table = getattr(statement, "table", None)
-        changed = find_table(self.spark, table.parts) if isinstance(table, TableName) else None
-        if changed is None:
+        if isinstance(statement, ConvertToDelta) and names_table(self.spark, statement):
+            convert_table(self.spark, statement)
+            return None
+        table = statement.target if isinstance(statement, Clone) else getattr(statement, "table", None)
+        if not isinstance(table, TableName) or not is_session_table(self.spark, table.parts):
             return execute(self.spark, statement)
+        changed = find_table(self.spark, table.parts)
+        assert changed is not None
         with refreshing(Query(self.spark), changed):
             return execute(self.spark, statement)
 
@@ -134,8 +139,7 @@ class Translator:
     def _command(self, kind: str, node: Any, query: Query, *, decides_later: bool) -> Any:
         """Return the call for a command that Spark would carry out wrongly on a Delta table; None for any other."""
         if kind == "CreateTableLike":
-            check_create_like(self.spark, node)
-            return None
+            return self._like(node, decides_later=decides_later)
         known = ON_SESSION_TABLES.get(kind) or ON_ALL_TABLES.get(kind)
         if known is None:
             return None
@@ -155,6 +159,19 @@ class Translator:
         if not decides_later and (is_temporary_view(self.spark, parts) or not is_ours(self.spark, parts)):
             return None
         return call(self._jvm, self.procedures, kind, carry_out)
+
+    def _like(self, node: Any, *, decides_later: bool) -> Any:
+        """Return the call for a CREATE TABLE LIKE that makes a Delta table; None for any other."""
+
+        def carry_out() -> DataFrame | None:
+            if not makes_delta_table(self.spark, node):
+                return frame_of_plan(self.spark, node)
+            create_like(self.spark, node)
+            return None
+
+        if not decides_later and not makes_delta_table(self.spark, node):
+            return None
+        return call(self._jvm, self.procedures, "CreateTableLike", carry_out)
 
     def _several_inserts(self, query: Query, union: Any) -> Any:
         """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
