@@ -1,4 +1,4 @@
-"""The S3 server of the contract tests serves here too, and cost models can be set; and a Python for workers."""
+"""The S3 server of the contract tests, cost models that can be set, statements as text, and a Python for workers."""
 
 import sys
 from pathlib import Path
@@ -6,10 +6,11 @@ from pathlib import Path
 import py4j
 import pyspark
 import pytest
+from tests.by_text import by_text
 from tests.contracts.conftest import s3_endpoint, s3_options
 from tests.costs import cost
 
-__all__ = ["cost", "s3_endpoint", "s3_options"]
+__all__ = ["by_text", "cost", "s3_endpoint", "s3_options"]
 
 
 @pytest.fixture

@@ -487,8 +487,9 @@ class SparkMerges(Forced):
         assert counts(insert.execute()) == (1, 0, 0, 1)
 
 
+@pytest.mark.usefixtures("by_text")
 class TestClassicBySpark(Merges):
-    """On a classic session, with Spark alone."""
+    """On a classic session, with Spark alone; statements are SQL text."""
 
     engine = "Spark"
 
@@ -497,8 +498,9 @@ class TestClassicBySpark(Merges):
         return delta_spark
 
 
+@pytest.mark.usefixtures("by_text")
 class TestClassicInTasks(Merges):
-    """On a classic session; tasks find the rows that match, and the two sides are joined in the driver."""
+    """On a classic session, with SQL text; tasks find the rows that match, and the driver joins the two sides."""
 
     engine = "Arrow in tasks"
     USUAL = ("test_files_beyond_the_keys_of_the_source_are_not_read", "test_c164_c324_c341_ids_and_changes")

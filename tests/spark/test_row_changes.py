@@ -587,8 +587,9 @@ class Others(Forced):
         assert version(table) == 1
 
 
+@pytest.mark.usefixtures("by_text")
 class TestClassicInTasks(RowChanges, Searches):
-    """On a classic session, with Arrow in tasks."""
+    """On a classic session, with Arrow in tasks; statements are SQL text."""
 
     engine = "Arrow in tasks"
     USUAL = (
@@ -606,8 +607,9 @@ class TestClassicInTasks(RowChanges, Searches):
         return delta_spark
 
 
+@pytest.mark.usefixtures("by_text")
 class TestClassicBySpark(RowChanges):
-    """On a classic session, with Spark alone."""
+    """On a classic session, with Spark alone; statements are SQL text."""
 
     engine = "Spark"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -15,16 +14,10 @@ from tests.managed import Warehouse
 from pyspark_delta import DeltaTable
 from pyspark_delta.catalog.connections import disconnect_catalog
 from pyspark_delta.errors import DeltaWarning, InvalidOperationError
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.session.enable import disable, enable
 from pyspark_delta.spark.sql import session as installing
 from pyspark_delta.spark.sql.classic import relations
-from pyspark_delta.spark.sql.classic.connected import ConnectedCatalog
-from pyspark_delta.spark.sql.classic.functions import ChangesFunction
-from pyspark_delta.spark.sql.classic.paths import PathCatalog
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy
-from pyspark_delta.spark.sql.classic.session_catalog import SessionCatalogProxy
-from pyspark_delta.spark.sql.classic.writes import StagedDeltaTable, WritableTable, _Rows, _WriteBuilder
 
 
 @pytest.fixture
@@ -167,40 +160,3 @@ def test_internals_that_do_not_fit_leave_the_session_as_it_is(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         disable(session)
-
-
-# Default methods that Python does not have: the JVM runs them, or Spark does not call them on objects of this package.
-LEFT_TO_THE_JVM = {
-    "Function1": {"andThen", "compose"},
-    "SupportsDynamicOverwrite": {"buildForBatch", "buildForStreaming"},
-    "SupportsOverwriteV2": {"buildForBatch", "buildForStreaming"},
-    "V1Write": {"toBatch", "toStreaming"},
-}
-
-
-@pytest.mark.parametrize(
-    "proxy", [PathCatalog, ConnectedCatalog, ChangesFunction, WritableTable, StagedDeltaTable, _WriteBuilder, _Rows]
-)
-def test_every_method_of_an_interface_is_decided(spark: SparkSession, proxy: type[JavaProxy]) -> None:
-    """A new Spark may add methods: each is implemented, or known to be left to the JVM."""
-    jvm = jvm_of(spark)
-    for interface in proxy.Java.implements:
-        assert undecided(jvm, proxy, interface) == set(), interface
-
-
-def test_every_method_of_the_session_catalog_is_decided(spark: SparkSession) -> None:
-    """What its proxy does not implement, Spark's own catalog does."""
-    jvm, manager = jvm_of(spark), spark._jsparkSession.sessionState().catalogManager()
-    before = manager.defaultSessionCatalog()
-    for interface in ("StagingTableCatalog", "CatalogExtension"):
-        left = undecided(jvm, SessionCatalogProxy, f"{relations.CONNECTOR}.{interface}")
-        assert left <= {str(method.getName()) for method in before.getClass().getMethods()}, interface
-
-
-def undecided(jvm: Jvm, proxy: type[JavaProxy], interface: str) -> set[str]:
-    methods: list[Any] = list(jvm.load_class(interface).getMethods())
-    names = {
-        str(one.getName()) for one in methods if not jvm.root.java.lang.reflect.Modifier.isStatic(one.getModifiers())
-    }
-    left = LEFT_TO_THE_JVM.get(interface.rpartition(".")[2], set())
-    return {name for name in names if not hasattr(proxy, name) and name not in left and "$" not in name}

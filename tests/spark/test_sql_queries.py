@@ -80,6 +80,36 @@ def test_time_travel(delta_spark: SparkSession, path: str, name: str) -> None:
     assert values(delta_spark.sql(both)) == [4, 5]
 
 
+def test_time_travel_to_an_expression(delta_spark: SparkSession, path: str, name: str) -> None:
+    """Spark resolves the time after it has looked for files of the name."""
+    first = Table.open(path, version=0).detail()["lastModified"]
+    second = Table.open(path, version=1).detail()["lastModified"]
+    delta_spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW times AS SELECT timestamp'{first}' AS first")
+    seconds = int((second - first).total_seconds() * 1_000_000)
+    ago = f"timestamp'{second}' - make_dt_interval(0, 0, 0, {seconds} / 1000000)"
+    for query, found in (
+        (f"SELECT id FROM {name} TIMESTAMP AS OF {ago}", [0, 1, 2, 3]),
+        (f"SELECT id FROM {name} timestamp /* */ as of least(now(), {ago})", [0, 1, 2, 3]),
+        (f"SELECT delta.`{path}`.id FROM DELTA.`{path}` FOR SYSTEM_TIME AS OF {ago}", [0, 1, 2, 3]),
+        (f"SELECT id FROM {name} TIMESTAMP AS OF (SELECT first FROM times)", [0, 1, 2, 3]),
+        (f"SELECT n.id FROM {name} n LEFT ANTI JOIN {name} TIMESTAMP AS OF {ago} o ON n.id = o.id", [4, 5]),
+        (f"SELECT id FROM range(9) WHERE id IN (SELECT id + 3 FROM {name} TIMESTAMP AS OF {ago})", [3, 4, 5, 6]),
+        (f"WITH old AS (SELECT id FROM {name} TIMESTAMP AS OF {ago}) SELECT max(id) FROM old", [3]),
+        (f"SELECT id FROM Delta.`{path}` WHERE id > (SELECT max(id) FROM `DELTA`.`{path}@v0`)", [4, 5]),
+        (f"BEGIN SELECT id FROM {name} TIMESTAMP AS OF {ago}; END", [0, 1, 2, 3]),
+    ):
+        assert values(delta_spark.sql(query)) == found, query
+    for kind in ("TEMPORARY VIEW", "VIEW"):
+        delta_spark.sql(f"CREATE {kind} old_rows AS SELECT id FROM DELTA.`{path}` TIMESTAMP AS OF {ago}")
+        try:
+            assert values(delta_spark.sql("SELECT * FROM old_rows")) == [0, 1, 2, 3]
+        finally:
+            delta_spark.sql("DROP VIEW old_rows")
+    delta_spark.catalog.dropTempView("times")
+    with pytest.raises(TimestampOutOfRangeError):
+        delta_spark.sql(f"SELECT * FROM {name} TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY")
+
+
 def test_what_does_not_exist_is_an_error_of_this_package(delta_spark: SparkSession, path: str, name: str) -> None:
     errors: tuple[tuple[str, type[Exception]], ...] = (
         (f"delta.`{path}/nothing`", TableNotFoundError),

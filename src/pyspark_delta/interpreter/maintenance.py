@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.columns import DELETION_VECTOR
-from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.ddl.identity import commit_marks, counts_up, identity_field
-from pyspark_delta.deletion_vectors import deletion_vector_path
 from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
 from pyspark_delta.interpreter import results
 from pyspark_delta.interpreter.names import Target, travel
 from pyspark_delta.interpreter.qualifiers import qualifiers, requalify
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.maintenance.checking.table_repairs import remove_missing
-from pyspark_delta.maintenance.missing_files import missing_files
+from pyspark_delta.maintenance.missing_files import lost_files
 from pyspark_delta.parser.statements import (
     AddConstraint,
     Clone,
@@ -41,8 +39,7 @@ from pyspark_delta.parser.statements import (
 )
 from pyspark_delta.parser.values import SqlText, TableReference
 from pyspark_delta.schema.column_paths import column_path_text
-from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.storage.paths import join, resolve_file, to_hadoop
+from pyspark_delta.storage.paths import join, to_hadoop
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -231,29 +228,10 @@ def sync(statement: SyncIdentity, session: Session) -> pa.Table:
 def repair(statement: FsckRepair, session: Session) -> pa.Table:
     """Remove files that are not in storage from the table, or whose deletion vectors are not; return their paths."""
     snapshot = session.open(statement.table).snapshot
-    found = _lost_files(snapshot)
+    found = [dict(zip(results.LOST_FILES.names, astuple(file), strict=True)) for file in lost_files(snapshot)]
     if not statement.dry_run:
         remove_missing(snapshot, engine_info())
-    return found
-
-
-def _lost_files(snapshot: Snapshot) -> pa.Table:
-    lost = missing_files(snapshot, snapshot.files(("path", DELETION_VECTOR.name)))
-    at = lost.column_names.index(DELETION_VECTOR.name)
-    alone = lost.set_column(at, DELETION_VECTOR, pa.nulls(lost.num_rows, DELETION_VECTOR.type))
-    gone = set(missing_files(snapshot, alone)["path"].to_pylist())
-    rows = []
-    for path, vector in zip(lost["path"].to_pylist(), lost[DELETION_VECTOR.name].to_pylist(), strict=True):
-        where = vector and deletion_vector_path(snapshot.location, DeletionVectorDescriptor(**vector))
-        rows.append(
-            {
-                "dataFilePath": to_hadoop(resolve_file(snapshot.location, path)),
-                "dataFileMissing": path in gone,
-                "deletionVectorPath": to_hadoop(where) if where else None,
-                "deletionVectorFileMissing": bool(where) and path not in gone,
-            }
-        )
-    return results.rows(results.LOST_FILES, rows)
+    return results.rows(results.LOST_FILES, found)
 
 
 HANDLERS: dict[type[DeltaStatement], Callable[[Any, Session], pa.Table]] = {

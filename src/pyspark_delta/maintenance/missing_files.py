@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.actions.columns import DELETION_VECTOR
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors import deletion_vector_path, vector_locations
 from pyspark_delta.errors import FileNotFoundInStoreError
@@ -14,7 +16,7 @@ from pyspark_delta.parallel import map_requests
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.local import LocalStore
-from pyspark_delta.storage.paths import join
+from pyspark_delta.storage.paths import join, resolve_file, to_hadoop
 from pyspark_delta.storage.percent import resolve_column
 
 REQUESTS = 1000
@@ -36,6 +38,30 @@ def missing_files(snapshot: Snapshot, files: pa.Table) -> pa.Table:
     if lost_vectors:
         lost = pc.or_(lost, _with_vector_in(files, snapshot.location, lost_vectors))
     return files.filter(lost)
+
+
+@dataclass(frozen=True)
+class LostFile:
+    """A file of a version that does not exist, or whose deletion vector does not: the columns of FSCK REPAIR TABLE."""
+
+    path: str
+    is_missing: bool
+    vector_path: str | None
+    is_vector_missing: bool
+
+
+def lost_files(snapshot: Snapshot) -> list[LostFile]:
+    """Return the files of a version that do not exist, or whose deletion vector does not. Paths are as Hadoop's."""
+    lost = missing_files(snapshot, snapshot.files(("path", DELETION_VECTOR.name)))
+    at = lost.column_names.index(DELETION_VECTOR.name)
+    alone = lost.set_column(at, DELETION_VECTOR, pa.nulls(lost.num_rows, DELETION_VECTOR.type))
+    gone = set(missing_files(snapshot, alone)["path"].to_pylist())
+    found = []
+    for path, vector in zip(lost["path"].to_pylist(), lost[DELETION_VECTOR.name].to_pylist(), strict=True):
+        where = vector and deletion_vector_path(snapshot.location, DeletionVectorDescriptor(**vector))
+        file, vector_file = to_hadoop(resolve_file(snapshot.location, path)), to_hadoop(where) if where else None
+        found.append(LostFile(file, path in gone, vector_file, bool(where) and path not in gone))
+    return found
 
 
 def _with_vector_in(files: pa.Table, table_location: str, lost: set[str]) -> pa.Array:

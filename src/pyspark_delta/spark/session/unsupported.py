@@ -1,4 +1,8 @@
-"""Operations of delta-spark that pyspark-delta does not support: each is refused by name, with an alternative."""
+"""Statements of delta-spark that a session cannot run: each is refused by name, with an alternative.
+
+Such sessions are those of Spark Connect, for what only the server could run, and classic ones into which SQL cannot be
+installed.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +100,7 @@ def explaining_sql(spark: SparkSession, query: object) -> Iterator[None]:
     """Raise InvalidOperationError, with an alternative, if Spark refuses a query in the block because of Delta.
 
     The query is then one of Delta's own statements, or it names a table by its path or by its name in a connected
-    catalog. It is inspected only after Spark has refused it.
+    catalog. It is inspected only after Spark has refused it, and only in a session without SQL (`has_sql`).
     """
     try:
         yield
@@ -110,11 +114,11 @@ def explaining_sql(spark: SparkSession, query: object) -> Iterator[None]:
 
 def _explain(spark: SparkSession, query: str, error: PySparkException) -> InvalidOperationError | None:
     condition, facts = error.getCondition() or "", error.getMessageParameters() or {}
+    if has_sql(spark):
+        return None  # Spark has looked the table up in a catalog of this package, so its own error is right
     statement = _own_statement(query, condition, facts)
     if statement is not None:
         return refusal(statement, f"the SQL statement {statement}")
-    if has_sql(spark):
-        return None  # Spark has looked the table up in a catalog of this package, so its own error is right
     table = _delta_table(spark, query, condition, facts)
     if table is None:
         return None

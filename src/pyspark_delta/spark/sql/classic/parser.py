@@ -21,6 +21,7 @@ from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.catalyst.error_relay import ExpectedError, RelayedError, install
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
+from pyspark_delta.spark.sql.classic.path_names import rename_paths
 from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.translation import Translator
@@ -100,6 +101,7 @@ class DeltaParser(JavaProxy):
             return parse(text, arguments_of(self._session.spark, parameters))
 
     def _translated(self, text: str, plan: Any) -> Any:
+        rename_paths(self._session.jvm, text, plan)
         if text[:7].strip().upper() in _QUERIES:
             return plan
         return self._translator.translated(plan)
@@ -107,7 +109,9 @@ class DeltaParser(JavaProxy):
     # -------------------------------------------------------------------------------- what Spark's parser does alone
     @_parsing
     def parseQuery(self, text: str) -> Any:
-        return self._before.parseQuery(text)
+        plan = self._before.parseQuery(text)
+        rename_paths(self._session.jvm, text, plan)
+        return plan
 
     @_parsing
     def parseExpression(self, text: str) -> Any:

@@ -19,6 +19,8 @@ from pyspark_delta.spark.sql.classic.travel import LATEST, Travel
 from pyspark_delta.storage import normalize_location
 
 PATH_CATALOG = "delta"
+RENAMED = "pyspark_delta path"
+"""The part between `delta` and a path in names that were written without it (`path_names`); it is not shown."""
 PROBE = "/pyspark-delta-probe"
 """A path under which the catalog has a table with one row, so that `enable` can try whether SQL reaches it."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -85,7 +87,8 @@ class PathCatalog(DeltaCatalogProxy):
                 "written. Remove the part of the path that begins with '@'.",
                 error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
             )
-        return self._table(open_snapshot(options), (PATH_CATALOG, *parts), is_latest=is_latest, writes=writes)
+        shown = parts[-1:] if parts[0] == RENAMED else parts
+        return self._table(open_snapshot(options), (PATH_CATALOG, *shown), is_latest=is_latest, writes=writes)
 
     def open(self, parts: Sequence[str], travel: Travel = LATEST) -> Snapshot:
         path = path_in(parts)
@@ -131,8 +134,11 @@ class PathCatalog(DeltaCatalogProxy):
 
 
 def path_in(parts: Sequence[str]) -> str | None:
-    """Return the path that the parts of a name in the catalog `delta` name: one part, or two if the first is `path`."""
-    if len(parts) == 1 or (len(parts) == 2 and parts[0].casefold() == "path"):
+    """Return the path that the parts of a name in the catalog `delta` name; None if they name none.
+
+    A path is one part, or two if the first is `path`.
+    """
+    if len(parts) == 1 or (len(parts) == 2 and parts[0].casefold() in ("path", RENAMED)):
         return parts[-1]
     return None
 
