@@ -51,7 +51,7 @@ class Copying:
         assert table.clone(str(tmp_path / "no"), False, mergeFiles=True, plan=True).facts()["files_to_merge"] == 2
         assert table.clone(str(tmp_path / "no"), plan=True).facts()["files_added"] == 2
         with pytest.raises(InvalidOperationError, match="absolute path"):
-            table.clone("relative")
+            table.clone("relative/path")
 
     def test_directories_are_converted(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path / "t")
