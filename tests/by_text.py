@@ -33,7 +33,7 @@ BY_METHOD = frozenset(
         "test_columns_of_a_source_that_is_kept",
     )
 )
-"""Tests of which some statements have no text, because their Columns have none."""
+"""Tests in which some statements have no text: their Columns have none."""
 
 WITHOUT_TEXT = frozenset(("test_a_plan_changes_nothing_until_it_is_executed", "test_update_any_column"))
 """Tests in which no statement has one: they execute plans, which SQL has not, or give Columns to each statement."""

@@ -34,7 +34,7 @@ def columns(spark: SparkSession, path: str) -> list[str]:
 
 
 @pytest.mark.smoke
-def test_columns(sql: SparkSession, path: str) -> None:
+def test_c393_columns(sql: SparkSession, path: str) -> None:
     sql.sql("ALTER TABLE defined ADD COLUMNS (z INT, more STRING COMMENT 'c')")
     sql.sql("ALTER TABLE defined ADD COLUMN first INT FIRST")
     sql.sql("ALTER TABLE defined ALTER COLUMN s COMMENT 'text'")
@@ -52,6 +52,9 @@ def test_columns(sql: SparkSession, path: str) -> None:
     assert sql.sql("SELECT id, y FROM defined WHERE s = 'a'").collect() == [Row(id=1, y=None)]
     with pytest.raises(AnalysisException, match="nope"):
         sql.sql("ALTER TABLE defined ALTER COLUMN nope COMMENT 'x'")
+    for name in ("defined", f"delta.`{path}`"):
+        with pytest.raises(InvalidOperationError, match="and then set the default"):
+            sql.sql(f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 42")
 
 
 def test_properties_and_the_comment(sql: SparkSession, path: str) -> None:

@@ -114,7 +114,7 @@ def test_members_of_structs_by_position(sql: SparkSession, tmp_path: Path) -> No
     assert rows(sql, location)[1] == (2, Row(a=2, b="y"), [Row(c=7)])
 
 
-def test_defaults_and_identity_columns(sql: SparkSession, tmp_path: Path) -> None:
+def test_c392_c393_c398_defaults_and_identity_columns(sql: SparkSession, tmp_path: Path) -> None:
     location = str(tmp_path / "computed")
     builder = DeltaTable.create(sql).location(location).property("delta.feature.allowColumnDefaults", "supported")
     builder.addColumn("n", LongType(), generatedByDefaultAs=IdentityGenerator()).addColumn("d", "int").execute()

@@ -141,7 +141,7 @@ def test_constraints_and_features(sql: SparkSession, path: str) -> None:
     assert "vacuumProtocolCheck" not in DeltaTable.forPath(sql, path).detail().collect()[0].tableFeatures
 
 
-def test_sync_identity(sql: SparkSession, tmp_path: Path) -> None:
+def test_c397_sync_identity(sql: SparkSession, tmp_path: Path) -> None:
     location = str(tmp_path / "identity")
     builder = DeltaTable.create(sql).location(location)
     builder.addColumn("id", LongType(), generatedByDefaultAs=IdentityGenerator()).addColumn("x", "int").execute()

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_delta.catalog.connections import connected_catalog
+from pyspark_delta.ddl.like import definition_like
 from pyspark_delta.errors import (
     CatalogNameNotFoundError,
     InvalidOperationError,
@@ -38,9 +39,7 @@ from pyspark_delta.parser.table_statements import (
     UnsetProperties,
 )
 from pyspark_delta.parser.values import Path
-from pyspark_delta.protocol.identity import MARK
 from pyspark_delta.schema.column_definitions import parse_columns
-from pyspark_delta.schema.column_ids import MAPPING_KEYS, without_keys
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.table.alter import TableAlter
 from pyspark_delta.table.creation import IfExists, create, definition
@@ -48,15 +47,6 @@ from pyspark_delta.table.sources import open_rows
 from pyspark_delta.table.writing import write
 
 _FORMATS = ("delta", "deltapy")
-_OF_ONE_TABLE = frozenset(  # writers set these for the files and the history of one table
-    {
-        "delta.columnMapping.maxColumnId",
-        "delta.rowTracking.materializedRowIdColumnName",
-        "delta.rowTracking.materializedRowCommitVersionColumnName",
-        "delta.inCommitTimestampEnablementVersion",
-        "delta.inCommitTimestampEnablementTimestamp",
-    }
-)
 
 
 # ---------------------------------------------------------------------------------------------------------- CREATE
@@ -159,20 +149,12 @@ def _create_as_query(statement: CreateTable, target: Target, session: Session) -
 
 
 def create_like(statement: CreateTableLike, session: Session) -> pa.Table:
-    """Create an empty table with the columns, partitioning and properties of another one."""
+    """Create an empty table with the definition of another one."""
     _check_format(statement.using)
     target = _located(session.names.resolve(statement.table), statement.location, session)
     if statement.if_not_exists and target.exists():
         return results.NOTHING
-    source = session.open(statement.source)
-    properties = {key: value for key, value in source.metadata.configuration.items() if key not in _OF_ONE_TABLE}
-    table = definition(
-        without_keys(source.schema, {*MAPPING_KEYS, MARK}),
-        source.partition_columns,
-        source.snapshot.clustering_columns(),
-        {**properties, **dict(statement.properties)},
-        source.metadata.description,
-    )
+    table = definition_like(session.open(statement.source).snapshot, dict(statement.properties))
     create(target.place(), table, "error")
     return results.NOTHING
 

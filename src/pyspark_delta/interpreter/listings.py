@@ -70,9 +70,8 @@ def show_tables(statement: ShowTables, session: Session) -> pa.Table:
     catalog, schema = session.names.schema_of(statement.namespace)
     names = [one.name for one in connected_catalog(catalog).list_tables(catalog, schema)]
     found = _matching(names, statement.pattern)
-    return results.rows(
-        results.TABLES, [{"namespace": schema, "tableName": name, "isTemporary": False} for name in found]
-    )
+    lines = [{"namespace": schema, "tableName": name, "isTemporary": False} for name in found]
+    return pa.Table.from_pylist(lines, results.TABLES)
 
 
 def create_schema(statement: CreateSchema, session: Session) -> pa.Table:
@@ -153,7 +152,7 @@ def describe_table(statement: DescribeTable, session: Session) -> pa.Table:
     if statement.extended:
         lines += [("", "", ""), ("# Detailed Table Information", "", ""), *_details(table, statement.table)]
     names = results.COLUMNS.names
-    return results.rows(results.COLUMNS, [dict(zip(names, line, strict=True)) for line in lines])
+    return pa.Table.from_pylist([dict(zip(names, line, strict=True)) for line in lines], results.COLUMNS)
 
 
 def _line(field: StructField) -> tuple[str, str, str | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyspark_delta.interpreter.qualifiers import qualifiers, requalify
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.maintenance.checking.table_repairs import remove_missing
 from pyspark_delta.maintenance.missing_files import lost_files
+from pyspark_delta.maintenance.restore import RESULT
 from pyspark_delta.parser.statements import (
     AddConstraint,
     Clone,
@@ -41,17 +41,18 @@ from pyspark_delta.parser.values import SqlText, TableReference
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.storage.paths import join, to_hadoop
 from pyspark_delta.table import Table
+from pyspark_delta.table.descriptions import DETAIL, HISTORY, rows
 from pyspark_delta.transaction.commit_info import engine_info
 
 
 def describe_detail(statement: DescribeDetail, session: Session) -> pa.Table:
     """Return the one row of `Table.detail`."""
-    return results.rows(results.DETAIL, [session.open(statement.table).detail()])
+    return rows(DETAIL, [session.open(statement.table).detail()])
 
 
 def describe_history(statement: DescribeHistory, session: Session) -> pa.Table:
     """Return the commits, newest first."""
-    return results.rows(results.HISTORY, session.open(statement.table).history(statement.limit))
+    return rows(HISTORY, session.open(statement.table).history(statement.limit))
 
 
 def vacuum(statement: Vacuum, session: Session) -> pa.Table:
@@ -126,7 +127,7 @@ def undo(statement: Undo, session: Session) -> pa.Table:
 
 
 def _restored(done: Any) -> pa.Table:
-    return results.counts(**{column: done.metrics[name] for column, name in results.RESTORED.items()})
+    return results.counts(**{column: done.metrics[name] for column, name in RESULT.items()})
 
 
 def convert(statement: ConvertToDelta, session: Session) -> pa.Table:
@@ -228,10 +229,10 @@ def sync(statement: SyncIdentity, session: Session) -> pa.Table:
 def repair(statement: FsckRepair, session: Session) -> pa.Table:
     """Remove files that are not in storage from the table, or whose deletion vectors are not; return their paths."""
     snapshot = session.open(statement.table).snapshot
-    found = [dict(zip(results.LOST_FILES.names, astuple(file), strict=True)) for file in lost_files(snapshot)]
-    if not statement.dry_run:
+    found = lost_files(snapshot)
+    if found.num_rows and not statement.dry_run:
         remove_missing(snapshot, engine_info())
-    return results.rows(results.LOST_FILES, found)
+    return found
 
 
 HANDLERS: dict[type[DeltaStatement], Callable[[Any, Session], pa.Table]] = {

@@ -148,10 +148,7 @@ def _with_clause(
             return merging.when_not_matched_insert(values, condition)
         case MergeRows.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE:
             return merging.when_not_matched_by_source_delete(condition)
-    if values is None:
-        raise InvalidOperationError(
-            "UPDATE SET * has no values for rows that the source lacks. Name the columns and their values."
-        )
+    assert values is not None
     return merging.when_not_matched_by_source_update(values, condition)
 
 
@@ -171,9 +168,8 @@ def insert(statement: InsertInto, session: Session) -> pa.Table:
         replace_using=tuple(column_path_text(path) for path in statement.replace_using),
         target_alias=statement.alias,
     )
-    replaces = statement.overwrite or statement.replace_where or statement.replace_on or statement.replace_using
     with session.operation():
-        write(place, rows, "overwrite" if replaces else "append", options, must_exist=True)
+        write(place, rows, "overwrite" if statement.replaces else "append", options, must_exist=True)
     return results.NOTHING
 
 
@@ -201,12 +197,7 @@ def _replaced(statement: InsertInto) -> str | None:
     """Return the condition on the replaced rows: that of the statement, or that of its partition."""
     if statement.replace_where is not None:
         return requalify(statement.replace_where.text, qualifiers(statement.table, statement.alias))
-    if not statement.overwrite:
-        return None
-    conditions = [
-        f"{column_path_text(one.column)} <=> ({one.value.text})" for one in statement.partition if one.value is not None
-    ]
-    return " AND ".join(conditions) or None
+    return statement.overwritten_partition
 
 
 def _new_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,14 @@ REQUESTS = 1000
 """The most files that are asked for one by one in any case."""
 
 _AT_ONCE = 32
+_LOST_FILES = pa.schema(
+    {
+        "dataFilePath": pa.string(),
+        "dataFileMissing": pa.bool_(),
+        "deletionVectorPath": pa.string(),
+        "deletionVectorFileMissing": pa.bool_(),
+    }
+)
 _LISTED_SHARE = 8  # local files of which one is asked for in the time in which so many are listed
 
 
@@ -40,18 +47,11 @@ def missing_files(snapshot: Snapshot, files: pa.Table) -> pa.Table:
     return files.filter(lost)
 
 
-@dataclass(frozen=True)
-class LostFile:
-    """A file of a version that does not exist, or whose deletion vector does not: the columns of FSCK REPAIR TABLE."""
+def lost_files(snapshot: Snapshot) -> pa.Table:
+    """Return the files of a version that do not exist, or whose deletion vector does not, as FSCK REPAIR TABLE does.
 
-    path: str
-    is_missing: bool
-    vector_path: str | None
-    is_vector_missing: bool
-
-
-def lost_files(snapshot: Snapshot) -> list[LostFile]:
-    """Return the files of a version that do not exist, or whose deletion vector does not. Paths are as Hadoop's."""
+    Paths are as Hadoop's.
+    """
     lost = missing_files(snapshot, snapshot.files(("path", DELETION_VECTOR.name)))
     at = lost.column_names.index(DELETION_VECTOR.name)
     alone = lost.set_column(at, DELETION_VECTOR, pa.nulls(lost.num_rows, DELETION_VECTOR.type))
@@ -60,8 +60,9 @@ def lost_files(snapshot: Snapshot) -> list[LostFile]:
     for path, vector in zip(lost["path"].to_pylist(), lost[DELETION_VECTOR.name].to_pylist(), strict=True):
         where = vector and deletion_vector_path(snapshot.location, DeletionVectorDescriptor(**vector))
         file, vector_file = to_hadoop(resolve_file(snapshot.location, path)), to_hadoop(where) if where else None
-        found.append(LostFile(file, path in gone, vector_file, bool(where) and path not in gone))
-    return found
+        values = (file, path in gone, vector_file, bool(where) and path not in gone)
+        found.append(dict(zip(_LOST_FILES.names, values, strict=True)))
+    return pa.Table.from_pylist(found, _LOST_FILES)
 
 
 def _with_vector_in(files: pa.Table, table_location: str, lost: set[str]) -> pa.Array:

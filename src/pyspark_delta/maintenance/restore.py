@@ -43,6 +43,16 @@ _ADDED = tuple(field.name for field in FILE_FIELDS)
 _REMOVED = tuple(field.name for field in TOMBSTONE_FIELDS if field.name in _ADDED)
 _KEPT = (ENABLE_IN_COMMIT_TIMESTAMPS.name, IN_COMMIT_TIMESTAMP_VERSION.name, IN_COMMIT_TIMESTAMP_TIME.name)
 
+RESULT = {
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
+"""The columns of the result in delta-spark, and the metric of the commit that each has."""
+
 
 @dataclass(frozen=True, repr=False)
 class RestorePlan:

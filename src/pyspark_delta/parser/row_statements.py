@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from pyspark_delta.parser.values import Path, SqlText, TableReference, TimeTravel
+from pyspark_delta.schema.column_paths import column_path_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,19 @@ class InsertInto:
     replace_using: tuple[Path, ...] = ()
     alias: str | None = None
     evolves: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        """True if the new rows replace others."""
+        return self.overwrite or bool(self.replace_where or self.replace_on or self.replace_using)
+
+    @property
+    def overwritten_partition(self) -> str | None:
+        """The condition on the rows that OVERWRITE replaces, from the values of PARTITION; None for all rows."""
+        if not self.overwrite:
+            return None
+        given = [(one.column, one.value) for one in self.partition if one.value is not None]
+        return " AND ".join(f"{column_path_text(path)} <=> ({value.text})" for path, value in given) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,8 @@ def _clause(reader: Reader) -> MergeClause:
     if reader.choose("UPDATE", "DELETE") == "DELETE":
         return MergeClause(rows, MergeAction.DELETE, condition)
     reader.expect("SET")
-    values = None if reader.accept("*") else _assignments(reader, "WHEN")
+    has_values = rows is MergeRows.MATCHED  # rows that the source lacks have none in it
+    values = None if has_values and reader.accept("*") else _assignments(reader, "WHEN")
     return MergeClause(rows, MergeAction.UPDATE, condition, values)
 
 

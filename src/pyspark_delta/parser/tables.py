@@ -47,13 +47,13 @@ def create(reader: Reader, *, creates: bool = True, replaces: bool = False) -> C
 
 
 def _at_bracketed_query(reader: Reader) -> bool:
-    """Return True if the brackets hold a query, not columns, one of which may have the name of a keyword."""
+    """Return True if the brackets hold a query. A column may also have the name of a keyword such as SELECT."""
     inner = reader.peek()
     return inner.text == "(" or (inner.value in ("SELECT", "WITH", "VALUES", "FROM") and reader.peek(2).value != ",")
 
 
 def _clause(reader: Reader, found: CreateTable) -> CreateTable:
-    """Take one clause of CREATE TABLE, each of which may be there once."""
+    """Take one clause of CREATE TABLE. A clause may stand there once."""
     if found.using is None and reader.accept("USING"):
         return replace(found, using=".".join(reader.path("a format, such as delta")))
     if not found.options and reader.accept("OPTIONS"):

@@ -59,7 +59,7 @@ _UNCLOSED = {"`": "the closing ` of a name", "'": "the closing ' of a string", '
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of a text, the last of which is of kind END.
+    """Return the tokens of a text. The last one is of kind END.
 
     Text that is no token, such as a string that is not closed, gives one token of kind ERROR up to the end: whether it
     is an error depends on whose statement it is.

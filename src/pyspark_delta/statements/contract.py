@@ -13,7 +13,7 @@ from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRow
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, ReadSet
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.statements.target import Candidates, Condition, Target
+from pyspark_delta.statements.target import Candidates, Condition, RowCondition, Target
 from pyspark_delta.write.written import Written
 
 
@@ -78,18 +78,6 @@ class Statement(Protocol):
 # --------------------------------------------------------------------------------------------------------- engines
 Rewriter: TypeAlias = Callable[[pa.Table], Done[Written] | CannotRun]
 """Writes the rows of files that their deletion vectors do not delete to new files."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowCondition:
-    """A valid condition on the rows of a table: as the caller gave it, and as SQL text.
-
-    `reads` is what subqueries in it read from the table itself.
-    """
-
-    given: Condition
-    text: str
-    reads: ReadSet = field(default_factory=ReadSet)
 
 
 class Engines(Protocol):

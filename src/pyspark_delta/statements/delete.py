@@ -20,9 +20,9 @@ from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.statements.contract import Engines, Found, OpenEngines, RowCondition, Staged
+from pyspark_delta.statements.contract import Engines, Found, OpenEngines, Staged
 from pyspark_delta.statements.outcome import apply_deletions, draft_change, file_metrics, milliseconds_since
-from pyspark_delta.statements.target import Candidates, Condition, by_partition
+from pyspark_delta.statements.target import Candidates, Condition, RowCondition, by_partition
 from pyspark_delta.write.change_data import change_context
 from pyspark_delta.write.replacement import count_rows
 
@@ -86,9 +86,7 @@ class Delete:
         target = engines.target
         check_removable(target.configuration, "DELETE")
         condition = None if self.condition is None else engines.resolve(self.condition, "DELETE")
-        predicate = None if condition is None else target.predicate(condition.text)
-        candidates = target.candidates(predicate)
-        return _Search(engines, condition, candidates if condition is None else candidates.reading(condition.reads))
+        return _Search(engines, condition, target.candidates(condition))
 
 
 @dataclass(frozen=True)

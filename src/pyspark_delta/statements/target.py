@@ -40,6 +40,18 @@ _ALL = tuple(f.name for f in FILE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
+class RowCondition:
+    """A valid condition on the rows of a table: as the caller gave it, and as SQL text.
+
+    `reads` is what subqueries in it read from the table itself.
+    """
+
+    given: Condition
+    text: str
+    reads: ReadSet = field(default_factory=ReadSet)
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """Files that may hold rows for which a condition is true, with all columns of `actions.columns`.
 
@@ -140,18 +152,19 @@ class Target:
         schema = self.configuration.schema
         return inexact_reason(condition, schema, names_of_table(schema, self.alias), self.time_zone)
 
-    def candidates(self, predicate: Expression | None) -> Candidates:
-        """Return the files that may hold rows for which a condition is true; all files if it is None."""
-        if predicate is None:
+    def candidates(self, condition: RowCondition | None) -> Candidates:
+        """Return the files that may hold rows for which a condition is true; all files if there is none.
+
+        The commit depends on these files, and on what subqueries in the condition read.
+        """
+        if condition is None:
             files = self.snapshot.files(_ALL)
             return Candidates(files, files.slice(0, 0), ReadSet(whole_table=True))
+        predicate = self.predicate(condition.text)
         found: MatchedFiles = match_files(self.snapshot, predicate, _ALL, time_zone=self.time_zone)
         paths = frozenset(found.partially_matched["path"].to_pylist())
-        return Candidates(
-            found.fully_matched,
-            found.partially_matched,
-            ReadSet(predicates=(predicate,), paths=paths, time_zone=self.time_zone),
-        )
+        reads = ReadSet(predicates=(predicate,), paths=paths, time_zone=self.time_zone)
+        return Candidates(found.fully_matched, found.partially_matched, reads).reading(condition.reads)
 
     def read_candidates(self, predicate: Expression | None) -> Candidates:
         """Return the same files for a statement that reads the rows of all of them; none counts as fully matched."""

@@ -20,9 +20,9 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.assignments import check_no_identity, fill_defaults, resolve_assignments
-from pyspark_delta.statements.contract import Engines, Found, OpenEngines, RowCondition, Staged
+from pyspark_delta.statements.contract import Engines, Found, OpenEngines, Staged
 from pyspark_delta.statements.outcome import apply_deletions, draft_change, file_metrics, milliseconds_since
-from pyspark_delta.statements.target import Condition
+from pyspark_delta.statements.target import Condition, RowCondition
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,7 @@ class Update:
         values = resolve_assignments(schema, given, self.alias, "UPDATE")
         check_no_identity(schema, values, "UPDATE")
         condition = None if self.condition is None else engines.resolve(self.condition, "UPDATE")
-        predicate = None if condition is None else target.predicate(condition.text)
-        candidates = target.candidates(predicate)
-        if condition is not None:
-            candidates = candidates.reading(condition.reads)
-        return _Attempt(engines, condition, engines.update(candidates, condition, values))
+        return _Attempt(engines, condition, engines.update(target.candidates(condition), condition, values))
 
 
 @dataclass(frozen=True)

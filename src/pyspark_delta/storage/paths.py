@@ -18,6 +18,7 @@ LOCAL_SCHEME = "file"
 SUPPORTED_SCHEMES = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "memory")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "azure": "az"}
 _HADOOP_SCHEMES = {"s3": "s3a"}
 _UNUSUAL = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)|\0|/$")
@@ -39,6 +40,11 @@ def split(location: str) -> tuple[str, str, str]:
 def canonical_scheme(scheme: str) -> str:
     """Return the normalized scheme of locations: `s3` for `s3a`, `az` for `azure`."""
     return _ALIASES.get(scheme, scheme)
+
+
+def is_absolute(path: str) -> bool:
+    """Return True for a path from the root of a file system, and for a URL."""
+    return _ABSOLUTE.match(path) is not None
 
 
 def join(location: str, *names: str) -> str:

@@ -65,6 +65,20 @@ def test_create_table_like_copies_what_is_declared(run: Run, tmp_path: Path) -> 
     assert run("SELECT * FROM u") == [{"id": 2, "k": 2}]
 
 
+def test_create_table_like_leaves_out_what_depends_on_files_and_history(run: Run, tmp_path: Path) -> None:
+    run(
+        "CREATE TABLE t (id BIGINT, `a.b` INT) CLUSTER BY (`a.b`) TBLPROPERTIES ('delta.feature.vacuumProtocolCheck' = "
+        "'supported')"
+    )
+    run("CREATE TABLE c SHALLOW CLONE t")
+    run("CREATE TABLE u LIKE c")
+    source, made = (Table.open(tmp_path / name) for name in "cu")
+    assert made.protocol.listed_features == source.protocol.listed_features
+    assert made.snapshot.clustering_paths() == [("a.b",)]
+    assert "pyspark_delta.cloneOf" in source.metadata.configuration
+    assert "pyspark_delta.cloneOf" not in made.metadata.configuration
+
+
 @pytest.mark.parametrize(
     ("statement", "error"),
     [

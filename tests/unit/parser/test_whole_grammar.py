@@ -264,6 +264,11 @@ def test_what_only_spark_knows_is_none(text: str) -> None:
         ("MERGE INTO t USING s ON a = b", 29, "expected WHEN"),
         ("MERGE INTO t USING s ON a WHEN MATCHED THEN INSERT *", 44, "expected UPDATE or DELETE"),
         ("MERGE INTO t USING s ON a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)", 69, "2 values for 2 columns"),
+        (
+            "MERGE INTO t USING s ON a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *",
+            69,
+            "expected the name of a column",
+        ),
         ("CREATE TABLE t (a INT) STORED AS orc", 23, "expected USING, PARTITIONED BY"),
         ("CREATE TABLE t (a INT", 21, "expected )"),
         ("ALTER TABLE t MOVE COLUMN a", 14, "expected ADD or DROP"),

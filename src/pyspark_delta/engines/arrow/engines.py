@@ -27,10 +27,10 @@ from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.assignments import is_default_word
 from pyspark_delta.statements.conditions import check_columns, check_deterministic
-from pyspark_delta.statements.contract import Rewriter, RowCondition
+from pyspark_delta.statements.contract import Rewriter
 from pyspark_delta.statements.merge.clauses import Clause
 from pyspark_delta.statements.merge.merge import MergeSearch, OpenMerge
-from pyspark_delta.statements.target import Candidates, Condition, Target
+from pyspark_delta.statements.target import Candidates, Condition, RowCondition, Target
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written
 

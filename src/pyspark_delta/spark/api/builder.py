@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -20,6 +21,7 @@ from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.api.column_types import delta_field
 from pyspark_delta.spark.conf.arguments import check_text
+from pyspark_delta.spark.conf.sessions import settings_like
 from pyspark_delta.spark.frames.tables import read_options
 from pyspark_delta.spark.session.identifiers import (
     Identified,
@@ -246,7 +248,8 @@ class DeltaTableBuilder(Generic[TableT]):
 
 def session_properties(spark: SparkSession) -> dict[str, str]:
     """Return the session's properties for new tables: the settings `spark.databricks.delta.properties.defaults.*`."""
-    return {key[len(_DEFAULTS) :]: value for key, value in dict(spark.conf.getAll).items() if key.startswith(_DEFAULTS)}
+    found = settings_like(spark, re.escape(_DEFAULTS) + ".*")
+    return {name[len(_DEFAULTS) :]: value for name, value in found.items()}
 
 
 def _generation(always: str | IdentityGenerator | None, by_default: IdentityGenerator | None) -> dict[str, object]:

@@ -24,6 +24,7 @@ from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.session.identifiers import Identified, identify_or_create
 from pyspark_delta.storage import normalize_location, own_options
+from pyspark_delta.storage.paths import is_absolute
 from pyspark_delta.transaction.commit_info import engine_info
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark_delta.snapshot import Snapshot
 
 _PARQUET = re.compile(r"\s*parquet\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.\-]*:/")
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _ONE_LONG = "bigint"
 
@@ -175,7 +175,7 @@ class CopyingDeltaTable:
         if found is not None and found.name is not None:
             return CloneTarget.open(found.path, found.storage_options, found.catalog_table)
         path = target if found is None else found.path
-        if not _ABSOLUTE.match(path):
+        if not is_absolute(path):
             raise InvalidOperationError(
                 f"The target of a clone is an absolute path or a name in a connected catalog, found '{target}'.",
                 error_class="DELTA_INVALID_CLONE_PATH",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.policy import MaintenancePolicy, MaintenanceReport, plan_maintenance
-from pyspark_delta.maintenance.restore import RestorePlan, plan_restore
+from pyspark_delta.maintenance.restore import RESULT, RestorePlan, plan_restore
 from pyspark_delta.maintenance.rewriting.request import RewriteRequest
 from pyspark_delta.maintenance.undo import version_before_last_change
 from pyspark_delta.maintenance.vacuum import RunOptions, VacuumPlan, VacuumRequest, plan_vacuum
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
     from pyspark_delta.snapshot import Snapshot
 
-_RESTORED = {  # delta-spark's column, and the metric in the history
-    "table_size_after_restore": "tableSizeAfterRestore",
-    "num_of_files_after_restore": "numOfFilesAfterRestore",
-    "num_removed_files": "numRemovedFiles",
-    "num_restored_files": "numRestoredFiles",
-    "removed_files_size": "removedFilesSize",
-    "restored_files_size": "restoredFilesSize",
-}
 _ONE_LONG = "bigint"
 
 
@@ -80,8 +72,8 @@ class MaintainedDeltaTable:
             user_metadata=spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None),
             engine_info=engine_info(f"PySpark/{spark.version}"),
         )
-        row = [plan.metrics[name] for name in _RESTORED.values()]
-        return spark.createDataFrame([row], ", ".join(f"{name} {_ONE_LONG}" for name in _RESTORED))
+        row = [plan.metrics[name] for name in RESULT.values()]
+        return spark.createDataFrame([row], ", ".join(f"{name} {_ONE_LONG}" for name in RESULT))
 
     def maintain(
         self, policy: MaintenancePolicy | None = None, *, budget: Budget = UNLIMITED, dryRun: bool = False

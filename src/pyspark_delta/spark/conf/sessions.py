@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,6 +46,20 @@ def session_key(spark: SparkSession) -> str:
         known = str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
         spark.__dict__[_KEY] = known
     return str(known)
+
+
+def settings_like(spark: SparkSession, pattern: str) -> dict[str, str]:
+    """Return the settings of a session whose whole names match a regular expression.
+
+    A classic session gives all names in one message; to read all of its settings takes a hundred.
+    """
+    matches = re.compile(pattern).fullmatch
+    java: Any = getattr(spark, "_jsparkSession", None)
+    if java is None:
+        return {name: value for name, value in dict(spark.conf.getAll).items() if matches(name)}
+    names = filter(matches, str(java.conf().getAllAsJava().keySet().toString())[1:-1].split(", "))
+    given = {name: spark.conf.get(name, None) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def is_enabled(spark: SparkSession) -> bool:

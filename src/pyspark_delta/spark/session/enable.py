@@ -22,7 +22,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
-from pyspark_delta.spark.conf.sessions import enabled, is_enabled, session_key
+from pyspark_delta.spark.conf.sessions import enabled, is_enabled, session_key, settings_like
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
 from pyspark_delta.spark.session.format_check import check_statement
 from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
@@ -36,7 +36,7 @@ from pyspark_delta.spark.session.unsupported import explaining_sql, refuse_trunc
 
 _OLDEST_PYSPARK = (4, 2)
 # Settings that name classes of delta-spark: catalogs, log stores. `install_sql` names extensions and the main catalog.
-_CLASS_SETTINGS = re.compile(r"spark\.sql\.catalog\.(?!spark_catalog$)\w+|spark\.(?:databricks\.)?delta\.logStore\..+")
+_CLASS_SETTINGS = r"spark\.sql\.catalog\.(?!spark_catalog$)\w+|spark\.(?:databricks\.)?delta\.logStore\..+"
 _DELTA_SPARK_CLASS = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
 
 _lock = RLock()
@@ -160,7 +160,7 @@ def _warn_of_delta_spark(spark: SparkSession) -> None:
     java = getattr(spark, "_jsparkSession", None)
     if java is None:  # only the Spark Connect server knows its classes
         return
-    settings = {key: str(value) for key, value in spark.conf.getAll.items() if _CLASS_SETTINGS.fullmatch(key)}
+    settings = settings_like(spark, _CLASS_SETTINGS)
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
     left = [
         f"{key}={value}"

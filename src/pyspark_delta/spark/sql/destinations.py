@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.session.identifiers import Identified, identify_or_create
-from pyspark_delta.spark.sql.targets import is_absolute, is_path_name
+from pyspark_delta.spark.sql.targets import is_path_name
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.storage.paths import is_absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

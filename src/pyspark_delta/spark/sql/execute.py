@@ -11,13 +11,13 @@ import pyspark.sql.functions as sf
 from pyspark_delta.ddl.identity import commit_marks, counts_up, identity_field
 from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
 from pyspark_delta.maintenance.checking.table_repairs import remove_missing
+from pyspark_delta.maintenance.missing_files import lost_files
 from pyspark_delta.parser import statements as st
 from pyspark_delta.parser.values import SqlText, TableName, TablePath, TableReference, TimestampAsOf, VersionAsOf
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.sql.destinations import destination_of
-from pyspark_delta.spark.sql.results import lost_files, vacuum_paths
 from pyspark_delta.spark.sql.targets import SqlTable, find_table, is_delta_name, table_exists
 from pyspark_delta.spark.sql.transactions import begin, check_none, commit, rollback
 from pyspark_delta.storage import normalize_location
@@ -122,7 +122,7 @@ def _vacuum(spark: SparkSession, statement: st.Vacuum) -> DataFrame:
         mode="auto" if statement.mode is None else "full" if statement.mode == "FULL" else "lite",
         inventory=inventory,
     )
-    return vacuum_paths(frame)
+    return frame.select("path")  # as in delta-spark
 
 
 def _detail(spark: SparkSession, statement: st.DescribeDetail) -> DataFrame:
@@ -235,10 +235,10 @@ def _sync_identity(spark: SparkSession, statement: st.SyncIdentity) -> None:
 
 def _fsck(spark: SparkSession, statement: st.FsckRepair) -> DataFrame:
     snapshot = _sql_table(spark, statement.table).snapshot()
-    found = lost_files(spark, snapshot)
-    if not statement.dry_run:
+    found = lost_files(snapshot)
+    if found.num_rows and not statement.dry_run:
         remove_missing(snapshot, engine_info(f"PySpark/{spark.version}"))
-    return found
+    return spark.createDataFrame(found)
 
 
 def _begin(spark: SparkSession, _: st.BeginTransaction) -> None:

@@ -24,7 +24,7 @@ from pyspark_delta.catalog.names import resolve, resolve_or_create
 from pyspark_delta.errors import CatalogNameNotFoundError, DeltaWarning, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
-from pyspark_delta.spark.conf.sessions import session_key
+from pyspark_delta.spark.conf.sessions import session_key, settings_like
 from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
 from pyspark_delta.spark.frames.catalyst.nodes import texts
 from pyspark_delta.spark.frames.catalyst.scan import unavailable
@@ -33,12 +33,13 @@ from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.connected import ConnectedCatalog
+from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG
 from pyspark_delta.spark.sql.classic.functions import BY_NAME, BY_PATH, ChangesFunction, register
 from pyspark_delta.spark.sql.classic.parser import install_parser
 from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, PROBE, PathCatalog, path_in
 from pyspark_delta.spark.sql.classic.proxies import JavaProxy
 from pyspark_delta.spark.sql.classic.relations import CACHE_SIZE, Relations
-from pyspark_delta.spark.sql.classic.session_catalog import SESSION_CATALOG, SessionCatalogProxy
+from pyspark_delta.spark.sql.classic.session_catalog import SessionCatalogProxy
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 
 _CATALOGS = "spark.sql.catalog."
@@ -178,14 +179,17 @@ class Installation:
 
         A name that Spark knows from a setting of its own stays Spark's.
         """
-        settings = dict(self.session.spark.conf.getAll)
-        of_settings = [key[len(CATALOG_SETTING) :] for key in settings if key.startswith(CATALOG_SETTING)]
-        wanted = {*connected_names(), *(name for name in of_settings if "." not in name)}
-        wanted = {name for name in wanted if name.lower() not in _RESERVED and _CATALOGS + name not in settings}
+        ours, of_spark = (self._catalogs_of_settings(prefix) for prefix in (CATALOG_SETTING, _CATALOGS))
+        wanted = {*connected_names(), *ours} - of_spark
+        wanted = {name for name in wanted if name.lower() not in _RESERVED}
         for name in set(self.catalogs) - wanted - {PATH_CATALOG}:
             self.remove(name)
         for name in wanted - set(self.catalogs):
             self.add(name, ConnectedCatalog(self.session, name, self.relations))
+
+    def _catalogs_of_settings(self, prefix: str) -> set[str]:
+        """Return the names of catalogs in the settings with a prefix; what follows another dot is an option of one."""
+        return {name.removeprefix(prefix) for name in settings_like(self.session.spark, re.escape(prefix) + r"[^.]+")}
 
 
 _installed: dict[str, Installation] = {}  # by session
@@ -250,21 +254,20 @@ def update_connected() -> None:
 
 def obstacle(spark: SparkSession) -> str | None:
     """Return why SQL cannot be installed into a session: a part of a sentence; None if it can."""
-    settings = {key: str(value) for key, value in dict(spark.conf.getAll).items()}
+    catalog = spark.conf.get(_SESSION_CATALOG, None) or _BUILTIN
     of_delta = [
-        f"{key}={value}"
-        for key, value in settings.items()
-        if key in (_EXTENSIONS, _SESSION_CATALOG) and _OF_DELTA_SPARK.search(value)
+        f"{name}={value}"
+        for name, value in ((_SESSION_CATALOG, catalog), (_EXTENSIONS, spark.conf.get(_EXTENSIONS, None) or ""))
+        if _OF_DELTA_SPARK.search(value)
     ]
     if of_delta:
-        return f"delta-spark is configured for it: remove the settings {', '.join(sorted(of_delta))}"
-    other = settings.get(_SESSION_CATALOG, _BUILTIN)
-    if other != _BUILTIN:
-        return f"its catalog is '{other}': remove the setting {_SESSION_CATALOG}"
+        return f"delta-spark is configured for it: remove the settings {', '.join(of_delta)}"
+    if catalog != _BUILTIN:
+        return f"its catalog is '{catalog}': remove the setting {_SESSION_CATALOG}"
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
     if loader.getResource(_DELTA_SPARK_CLASS) is not None:
         return "the JAR of delta-spark is on its class path: remove it from spark.jars and spark.jars.packages"
-    if settings.get(CACHE_SIZE, spark.conf.get(CACHE_SIZE, "1000")) == "0":
+    if spark.conf.get(CACHE_SIZE, "1000") == "0":
         return f"its cache of relations is off: remove the setting {CACHE_SIZE}=0"
     reason = unavailable(spark)
     return None if reason is None else f"this Spark cannot use a file index in Python ({reason})"

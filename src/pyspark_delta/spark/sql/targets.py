@@ -5,7 +5,6 @@ Spark has parsed the name, so its parts are exact, and nothing here parses text 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,10 +19,9 @@ from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.session.identifiers import identify, is_in_catalog
+from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG, entry_location, find_entry, is_delta_entry
 from pyspark_delta.storage import normalize_location
-
-_SESSION_CATALOG = "spark_catalog"
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+from pyspark_delta.storage.paths import is_absolute
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,7 @@ class SqlTable:
         return Snapshot.load(self.location, storage_options=self.storage_options, catalog_table=self.catalog_table)
 
     def delta_table(self, spark: SparkSession) -> DeltaTable:
-        """Return the table with the methods that statements call. Raises as `Snapshot.load`."""
-        self.snapshot()
+        """Return the table with the methods that statements call. They open the table."""
         return DeltaTable(spark, self.location, self.storage_options, self.catalog_table)
 
 
@@ -59,11 +56,6 @@ def is_path_name(parts: Sequence[str]) -> bool:
     The path is absolute, because `delta` may also be a schema of the session catalog.
     """
     return len(parts) == 2 and parts[0].lower() in FORMATS and is_absolute(parts[1])
-
-
-def is_absolute(path: str) -> bool:
-    """Return True for a path from the root of a file system, and for a URL."""
-    return _ABSOLUTE.match(path) is not None
 
 
 def is_delta_name(spark: SparkSession, parts: Sequence[str]) -> bool:
@@ -108,14 +100,14 @@ def find_table(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
         assert found is not None
         return SqlTable(name, normalize_location(found.path), found.storage_options, found.catalog_table)
     location = _session_location(spark, name)
-    return None if location is None else SqlTable(name, normalize_location(location))
+    return None if location is None else SqlTable(name, location)
 
 
 def is_temporary_view(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return True if a name is that of a temporary view, which comes before tables."""
     if len(parts) == 1:
-        return bool(_session_catalog(spark).getRawTempView(parts[0]).isDefined())
-    catalog = _session_catalog(spark) if len(parts) == 2 and not is_path_name(parts) else None
+        return bool(session_catalog(spark).getRawTempView(parts[0]).isDefined())
+    catalog = session_catalog(spark) if len(parts) == 2 and not is_path_name(parts) else None
     if catalog is None or parts[0].lower() != str(catalog.globalTempDatabase()).lower():
         return False
     return bool(catalog.getRawGlobalTempView(parts[1]).isDefined())
@@ -129,21 +121,14 @@ def is_permanent_view(spark: SparkSession, parts: Sequence[str]) -> bool:
 
 def is_in_session_catalog(name: Sequence[str]) -> bool:
     """Return True if a whole name is one of Spark's session catalog."""
-    return len(name) == 3 and name[0].lower() == _SESSION_CATALOG
+    return len(name) == 3 and name[0].lower() == SESSION_CATALOG
 
 
 def session_entry(spark: SparkSession, name: Sequence[str]) -> Any:
     """Return the `CatalogTable` of a whole name in Spark's session catalog; None if there is none."""
     if not is_in_session_catalog(name):
         return None
-    catalog, identifier = _session_catalog(spark), table_identifier(spark, name)
-    return catalog.getTableMetadata(identifier) if catalog.tableExists(identifier) else None
-
-
-def table_identifier(spark: SparkSession, name: Sequence[str]) -> Any:
-    """Return a whole name in Spark's session catalog as a `TableIdentifier`."""
-    jvm = jvm_of(spark)
-    return jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name[2], jvm.type("scala.Some")(name[1]), jvm.none)
+    return find_entry(jvm_of(spark), session_catalog(spark), name[1], name[2])
 
 
 def whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
@@ -156,7 +141,8 @@ def whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
     return (catalog, *parts) if len(parts) == 2 else (catalog, *map(str, manager.currentNamespace()), *parts)
 
 
-def _session_catalog(spark: SparkSession) -> Any:
+def session_catalog(spark: SparkSession) -> Any:
+    """Return Spark's session catalog of version 1."""
     java: Any = spark
     return java._jsparkSession.sessionState().catalog()
 
@@ -168,10 +154,5 @@ def _is_connected(spark: SparkSession, name: Sequence[str]) -> bool:
 
 def _session_location(spark: SparkSession, name: Sequence[str]) -> str | None:
     """Return the location of a Delta table in Spark's session catalog; None for anything else."""
-    metadata = session_entry(spark, name)
-    if metadata is None:
-        return None
-    provider, location = metadata.provider(), metadata.storage().locationUri()
-    if provider.isEmpty() or str(provider.get()).lower() not in FORMATS or location.isEmpty():
-        return None
-    return str(jvm_of(spark).type("org.apache.hadoop.fs.Path")(location.get()).toString())
+    entry = session_entry(spark, name)
+    return entry_location(jvm_of(spark), entry) if entry is not None and is_delta_entry(entry) else None

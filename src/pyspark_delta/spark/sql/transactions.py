@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,33 +21,49 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@dataclass(frozen=True)
+class _Begun:
+    """The table of a transaction, the version at which it begins, and its operations."""
+
+    table: SqlTable
+    snapshot: Snapshot
+    operations: DeltaTransaction
+
+
 @dataclass
 class _Open:
     """A transaction that is open. It begins on the table of its first statement."""
 
     stack: ExitStack = field(default_factory=ExitStack)
-    table: SqlTable | None = None
-    snapshot: Snapshot | None = None
-    operations: DeltaTransaction | None = None
+    begun: _Begun | None = None
     failure: Exception | None = None
 
-    def on(self, spark: SparkSession, table: SqlTable) -> DeltaTransaction:
+    def on(self, spark: SparkSession, table: SqlTable) -> _Begun:
         """Return the transaction for a statement on a table.
 
         Raises InvalidOperationError for another table than that of the statements before, and after a failure.
         """
         if self.failure is not None:
             raise _state(f"An earlier statement of the transaction failed ({_line(self.failure)}). Run ROLLBACK.")
-        if self.table is not None and self.table.location != table.location:
+        if self.begun is None:
+            snapshot = table.snapshot()
+            operations = self.stack.enter_context(begin_transaction(spark, snapshot))
+            self.begun = _Begun(table, snapshot, operations)
+        elif self.begun.table.location != table.location:
             raise _state(
-                f"The transaction changes {self.table.text}, so it cannot change {table.text}: all of its statements "
-                "are about one table. Run COMMIT or ROLLBACK first."
+                f"The transaction changes {self.begun.table.text}, so it cannot change {table.text}: all of its "
+                "statements are about one table. Run COMMIT or ROLLBACK first."
             )
-        if self.operations is None:
-            self.snapshot = table.snapshot()
-            self.operations = self.stack.enter_context(begin_transaction(spark, self.snapshot))
-            self.table = table
-        return self.operations
+        return self.begun
+
+    def discard(self) -> None:
+        """Discard the changes: an exception ends the block of the transaction."""
+        with suppress(_DiscardedError), self.stack:
+            raise _DiscardedError
+
+
+class _DiscardedError(Exception):
+    """Ends the block of a transaction that is rolled back."""
 
 
 _transactions: dict[str, _Open] = {}  # by session
@@ -55,7 +71,7 @@ _transactions: dict[str, _Open] = {}  # by session
 
 def begin(spark: SparkSession) -> None:
     """Begin a transaction. Raises InvalidOperationError if one is open."""
-    if session_key(spark) in _transactions:
+    if is_open(spark):
         raise _state("A transaction is open already. Run COMMIT or ROLLBACK first.")
     _transactions[session_key(spark)] = _Open()
 
@@ -70,12 +86,12 @@ def commit(spark: SparkSession) -> DataFrame:
     if found is None:
         raise _state("No transaction is open. Run BEGIN TRANSACTION first.")
     if found.failure is not None:
-        _discard(found)
+        found.discard()
         raise _state(
             f"A statement of the transaction failed ({_line(found.failure)}), so nothing was committed. Begin again."
         )
     found.stack.close()
-    version = None if found.operations is None else found.operations.version
+    version = None if found.begun is None else found.begun.operations.version
     return spark.createDataFrame([(version,)], "version bigint")
 
 
@@ -84,29 +100,25 @@ def rollback(spark: SparkSession) -> None:
     found = _transactions.pop(session_key(spark), None)
     if found is None:
         raise _state("No transaction is open, so there is nothing to roll back.")
-    _discard(found)
+    found.discard()
 
 
 def end(spark: SparkSession) -> None:
     """Discard the transaction of a session that is disabled, if one is open."""
     found = _transactions.pop(session_key(spark), None)
     if found is not None:
-        _discard(found)
+        found.discard()
 
 
 def is_open(spark: SparkSession) -> bool:
     """Return True if a transaction of the session is open."""
-    return bool(_transactions) and session_key(spark) in _transactions
+    return _current(spark) is not None
 
 
 def snapshot_of(spark: SparkSession, table: SqlTable) -> Snapshot:
     """Return the version of a table that a statement changes: the newest, or that at which its transaction began."""
-    found = _transactions.get(session_key(spark)) if _transactions else None
-    if found is None:
-        return table.snapshot()
-    found.on(spark, table)
-    assert found.snapshot is not None
-    return found.snapshot
+    found = _current(spark)
+    return table.snapshot() if found is None else found.on(spark, table).snapshot
 
 
 def run(spark: SparkSession, table: SqlTable, statement: Statement) -> DataFrame:
@@ -114,19 +126,19 @@ def run(spark: SparkSession, table: SqlTable, statement: Statement) -> DataFrame
 
     Raises as `run_statement` and `DeltaTransaction.delete`.
     """
-    found = _transactions.get(session_key(spark)) if _transactions else None
+    found = _current(spark)
     if found is None:
         return run_statement(spark, table.snapshot, statement)
-    return found.on(spark, table)._run(statement)
+    return found.on(spark, table).operations._run(statement)
 
 
 def write(spark: SparkSession, table: SqlTable, frame: DataFrame, request: WriteRequest) -> None:
     """Write rows to a table, in the open transaction if there is one. Raises as `write_table`."""
-    found = _transactions.get(session_key(spark)) if _transactions else None
+    found = _current(spark)
     if found is None:
         write_table(frame, request)
         return
-    operations = found.on(spark, table)
+    operations = found.on(spark, table).operations
     operations._write(frame, request.mode, operations._prepared(request.options))
 
 
@@ -136,7 +148,7 @@ def remembering_failure(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = _transactions.get(session_key(spark)) if _transactions else None
+        found = _current(spark)
         if found is not None and found.failure is None:
             found.failure = error
         raise
@@ -148,18 +160,8 @@ def check_none(spark: SparkSession, statement: str) -> None:
         raise _state(f"{statement} cannot be part of a transaction. Nothing was changed. Run COMMIT or ROLLBACK first.")
 
 
-def _discard(transaction: _Open) -> None:
-    """End the block of a transaction as an exception would, which discards it."""
-    discarded = _DiscardedError()
-    try:
-        with transaction.stack:
-            raise discarded
-    except _DiscardedError:
-        pass
-
-
-class _DiscardedError(Exception):
-    """Ends the block of a transaction that is rolled back."""
+def _current(spark: SparkSession) -> _Open | None:
+    return _transactions.get(session_key(spark)) if _transactions else None
 
 
 def _line(error: Exception) -> str:

@@ -23,9 +23,9 @@ from pyspark_delta.spark.engine.dml.row_engines import SparkDelete, SparkUpdate
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.job import write_kept
 from pyspark_delta.spark.frames.reading import read_files
-from pyspark_delta.statements.contract import Rewriter, RowCondition
+from pyspark_delta.statements.contract import Rewriter
 from pyspark_delta.statements.delete import Delete
-from pyspark_delta.statements.target import Candidates, Condition
+from pyspark_delta.statements.target import Candidates, Condition, RowCondition
 from pyspark_delta.statements.update import Update
 from pyspark_delta.write.written import Written
 

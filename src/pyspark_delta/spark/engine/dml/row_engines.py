@@ -19,8 +19,7 @@ from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generate
 from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.rules import unfit_name
-from pyspark_delta.statements.contract import RowCondition
-from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition, by_partition
+from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition, RowCondition, by_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,9 +7,8 @@ which changes the log. Commands that have no meaning for a Delta table are refus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import pyspark.sql.functions as sf
@@ -17,18 +16,16 @@ import pyspark.sql.functions as sf
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
+from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
 from pyspark_delta.spark.sql.classic.plans import Query, option
-from pyspark_delta.spark.sql.classic.relations import CATALYST, Description, catalog_table
-from pyspark_delta.spark.sql.targets import (
-    SqlTable,
-    is_in_session_catalog,
-    table_identifier,
-)
+from pyspark_delta.spark.sql.classic.relations import CATALYST
+from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_catalog, session_entry
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -134,30 +131,22 @@ def refreshing(query: Query, table: SqlTable) -> Iterator[None]:
     if not is_in_session_catalog(table.name):
         yield
         return
-    before = table.snapshot().metadata
+    before = latest_snapshot(table.location).metadata
     yield
-    if table.snapshot().metadata != before:
+    if latest_snapshot(table.location).metadata != before:
         refresh_copy(query, table)
 
 
 def refresh_copy(query: Query, table: SqlTable) -> None:
     """Update the copy of schema and properties that the session catalog has of a table."""
-    update_entry(query.spark, table.snapshot(), table_identifier(query.spark, table.name))
+    update_entry(query.spark, table.snapshot(), table.name)
 
 
-def update_entry(spark: SparkSession, snapshot: Snapshot, identifier: Any, *, with_schema: bool = False) -> None:
-    """Let the entry of a table in the session catalog be that of a Delta table, with a copy of what the log declares.
-
-    Hive's catalog keeps the old schema, except `with_schema`.
-    """
-    java: Any = spark
-    jvm, catalog = jvm_of(spark), java._jsparkSession.sessionState().catalog()
-    is_external = str(catalog.getTableMetadata(identifier).tableType().name()) == "EXTERNAL"
-    described = replace(Description.of(snapshot, ()), partition_columns=())
-    entry = catalog_table(jvm, described, identifier, is_external=is_external)
-    catalog.alterTable(entry)
-    if with_schema:
-        catalog.alterTableSchema(identifier, entry.schema())
+def update_entry(spark: SparkSession, snapshot: Snapshot, name: Sequence[str]) -> None:
+    """Make the entry of a whole name in the session catalog that of a Delta table, as `write_entry`."""
+    entry, catalog = session_entry(spark, name), session_catalog(spark)
+    identifier = entry_identifier(jvm_of(spark), name[1], name[2])
+    write_entry(jvm_of(spark), catalog, identifier, snapshot, is_external=is_external_entry(entry))
     catalog.invalidateCachedTable(identifier)
 
 

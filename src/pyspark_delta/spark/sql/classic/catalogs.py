@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -83,18 +84,17 @@ class DeltaCatalogProxy(Creation, JavaProxy):
     def _refuse(self, statement: str) -> NoReturn:
         raise unsupported(statement, self._name)
 
+    @abstractmethod
     def _load(self, parts: Sequence[str], travel: Travel, *, writes: bool) -> Any:
-        raise NotImplementedError
+        """Return a table for Spark; None if the name has none."""
 
+    @abstractmethod
     def open(self, parts: Sequence[str], travel: Travel = LATEST) -> Snapshot:
         """Return the snapshot of a name. Raises CatalogNameNotFoundError, TableNotFoundError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _exists(self, parts: Sequence[str]) -> bool:
-        raise NotImplementedError
-
-    def _parts(self, identifier: Any) -> tuple[str, ...]:
-        return parts_of(identifier)
+        """Return True if the name has a table."""
 
     def _table(self, snapshot: Snapshot, name: Sequence[str], *, is_latest: bool, writes: bool) -> Any:
         if writes:

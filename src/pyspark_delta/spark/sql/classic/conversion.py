@@ -15,16 +15,15 @@ from pyspark_delta.parser.statements import ConvertToDelta
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import FORMATS, session_time_zone
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.schemas import from_spark, to_spark
 from pyspark_delta.spark.sql.classic.alterations import update_entry
+from pyspark_delta.spark.sql.classic.entries import location_of_uri
 from pyspark_delta.spark.sql.classic.plans import option
-from pyspark_delta.spark.sql.classic.relations import CATALYST
-from pyspark_delta.spark.sql.targets import is_absolute, session_entry, table_identifier, whole_name
+from pyspark_delta.spark.sql.targets import session_entry, whole_name
 from pyspark_delta.spark.sql.transactions import check_none
-from pyspark_delta.storage import normalize_location
-from pyspark_delta.storage.paths import decode
+from pyspark_delta.storage.paths import decode, is_absolute
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.new_table import new_table
 
@@ -58,7 +57,7 @@ def convert_table(spark: SparkSession, statement: ConvertToDelta) -> None:
         return
     _check_kind(".".join(name), provider, statement)
     jvm = jvm_of(spark)
-    location = _text(jvm, entry.location())
+    location = location_of_uri(jvm, entry.location())
     request = ConvertRequest(
         location=location,
         partition_schema=from_spark(lambda: _struct(entry.partitionSchema())),
@@ -73,7 +72,7 @@ def convert_table(spark: SparkSession, statement: ConvertToDelta) -> None:
         plan.execute(
             user_metadata=spark.conf.get(_USER_METADATA, None), engine_info=engine_info(f"PySpark/{spark.version}")
         )
-    update_entry(spark, Snapshot.load(location), table_identifier(spark, name), with_schema=True)
+    update_entry(spark, Snapshot.load(location), name)
 
 
 def _check_kind(name: str, provider: str, statement: ConvertToDelta) -> None:
@@ -100,7 +99,7 @@ def _check_partitions(spark: SparkSession, plan: ConvertPlan, entry: Any, locati
     java: Any = spark
     jvm = jvm_of(spark)
     partitions = elements(java._jsparkSession.sessionState().catalog().listPartitions(entry.identifier(), jvm.none))
-    known = {_text(jvm, one.location()).rstrip("/") for one in partitions}
+    known = {location_of_uri(jvm, one.location()).rstrip("/") for one in partitions}
     root = location.rstrip("/")
     elsewhere = sorted(one for one in known if not one.startswith(f"{root}/"))
     found = {str(PurePosixPath(decode(path)).parent) for path in plan.files["path"].to_pylist()}
@@ -156,7 +155,3 @@ def _properties(entry: Any) -> dict[str, str]:
 
 def _struct(java: Any) -> SparkStruct:
     return SparkStruct.fromJson(json.loads(java.json()))
-
-
-def _text(jvm: Jvm, uri: Any) -> str:
-    return normalize_location(str(jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(uri)))

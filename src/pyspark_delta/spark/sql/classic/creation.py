@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from pyspark_delta.spark.sql.classic.definitions import Declared, declared
 from pyspark_delta.spark.sql.classic.proxies import crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
+from pyspark_delta.spark.sql.classic.travel import parts_of
 from pyspark_delta.spark.sql.classic.writes import StagedDeltaTable, Target, WritableTable
 from pyspark_delta.spark.sql.transactions import check_none
 from pyspark_delta.transaction.commit_info import engine_info
@@ -61,7 +63,7 @@ class Creation:
     @crossing
     def createTable(self, identifier: Any, *info: Any) -> Any:
         """Create a table. Null as the answer tells Spark to load it if it needs it."""
-        parts, made = self._parts(identifier), self._declared(info)
+        parts, made = parts_of(identifier), self._declared(info)
         destination = self._destination(parts, made, CreateMode.CREATE)
         self._create(destination, made, CreateMode.CREATE)
 
@@ -83,7 +85,7 @@ class Creation:
 
     @crossing
     def loadChangelog(self, identifier: Any, *context: Any) -> Any:
-        name = ".".join(self._parts(identifier))
+        name = ".".join(parts_of(identifier))
         raise InvalidOperationError(
             f"CHANGES of a Delta table is a function: SELECT * FROM table_changes('{name}', first_version), or "
             "table_changes_by_path('/path/to/table', first_version).",
@@ -94,12 +96,9 @@ class Creation:
         return self._jvm.array((), "org.apache.spark.sql.connector.metric.CustomMetric")
 
     # -------------------------------------------------------------------------------------------- for subclasses
-    def _parts(self, identifier: Any) -> tuple[str, ...]:
-        raise NotImplementedError
-
+    @abstractmethod
     def _destination(self, parts: Sequence[str], made: Declared, mode: CreateMode) -> Destination:
         """Return the place of a new or replaced table. Raises InvalidOperationError if it cannot be there."""
-        raise NotImplementedError
 
     # --------------------------------------------------------------------------------------------------- details
     def _declared(self, info: tuple[Any, ...]) -> Declared:
@@ -128,7 +127,7 @@ class Creation:
 
     def _stage(self, identifier: Any, info: tuple[Any, ...], mode: CreateMode) -> Any:
         check_none(self._session.spark, _STATEMENTS[mode])
-        parts, made = self._parts(identifier), self._declared(info)
+        parts, made = parts_of(identifier), self._declared(info)
         destination = self._destination(parts, made, mode)
 
         def write(frame: DataFrame, _: str, __: bool | None, options: Mapping[str, str]) -> None:

@@ -11,18 +11,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors.exceptions.base import PySparkException
-
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.parser import parse
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.spark.conf.probing import probing
-from pyspark_delta.spark.frames.catalyst.error_relay import ExpectedError, RelayedError, install
+from pyspark_delta.spark.frames.catalyst.error_relay import install
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.path_names import rename_paths
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
+from pyspark_delta.spark.sql.classic.proxies import JavaProxy, passing
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.translation import Translator
 
@@ -31,6 +28,7 @@ T = TypeVar("T")
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?(?=\s)", re.IGNORECASE)
 _NOT_SPACE = re.compile(r"\S")
+_PARSER = "org.apache.spark.sql.catalyst.parser."
 # Statements that begin with one of these words change nothing.
 _QUERIES = frozenset(("SELECT", "VALUES", "SET", "USE"))
 
@@ -40,29 +38,20 @@ def _parsing(call: Callable[P, T]) -> Callable[P, T]:
 
     The methods of a parser declare their exceptions, so that a script, or a caller in the JVM, can handle them.
     """
-    crossed = crossing(call)
 
     @wraps(call)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            with probing():  # the caller of Spark logs the error
-                return crossed(*args, **kwargs)
-        except RelayedError as error:
-            cause = error.__context__
-            origin = getattr(cause, "_origin", None) if isinstance(cause, PySparkException) else None
-            origin = cause.java_exception if isinstance(cause, Py4JJavaError) else origin
-            if origin is None or "org.apache.spark.sql.catalyst.parser." not in str(origin.getClass().getName()):
-                raise
-            raise ExpectedError(origin) from None
+    def quiet(*args: P.args, **kwargs: P.kwargs) -> T:
+        with probing():  # the caller of Spark logs the error
+            return call(*args, **kwargs)
 
-    return checked
+    return passing(quiet, lambda java: str(java.getClass().getName()).startswith(_PARSER))
 
 
 class DeltaParser(JavaProxy):
     """Spark's parser with the statements of Delta."""
 
     class Java:
-        implements: ClassVar[tuple[str, ...]] = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
+        implements: ClassVar[tuple[str, ...]] = (f"{_PARSER}ParserInterface",)
 
     def __init__(self, session: SessionReference, before: Any) -> None:
         super().__init__(session.jvm)

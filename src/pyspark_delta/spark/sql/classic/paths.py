@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,13 +16,13 @@ from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Description, Re
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.storage.paths import is_absolute
 
 PATH_CATALOG = "delta"
 RENAMED = "pyspark_delta path"
 """The part between `delta` and a path in names that were written without it (`path_names`); it is not shown."""
 PROBE = "/pyspark-delta-probe"
 """A path under which the catalog has a table with one row, so that `enable` can try whether SQL reaches it."""
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class PathCatalog(DeltaCatalogProxy):
@@ -75,7 +74,7 @@ class PathCatalog(DeltaCatalogProxy):
         if path == PROBE:
             frame = self._session.spark.range(1)
             return self._relations.of_frame(frame, Description(name=(PATH_CATALOG, path), schema=frame.schema), PROBE)
-        if not _ABSOLUTE.match(path):
+        if not is_absolute(path):
             found = self._in_schema(path, travel)
             if found is not None:
                 return found

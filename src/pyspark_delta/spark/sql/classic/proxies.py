@@ -95,23 +95,21 @@ def crossing(call: Callable[P, T]) -> Callable[P, T]:
     Py4J passes only the text of an exception to the JVM. So the exception is kept, and `error_relay` returns it to the
     Python code that called Spark. An exception of Java becomes PySpark's exception first.
     """
-
-    @wraps(call)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return call(*args, **kwargs)
-        except RelayedError:
-            raise
-        except Exception as error:
-            _cross(error)
-
-    return checked
+    return passing(call, lambda _: False)
 
 
 def forwarding(call: Callable[P, T]) -> Callable[P, T]:
     """Return the function with exceptions of Java that Spark expects from a catalog passed on as they are.
 
     Spark catches them, as when a table does not exist. Other exceptions cross as with `crossing`.
+    """
+    return passing(call, lambda java: str(java.getClass().getSimpleName()) in _EXPECTED)
+
+
+def passing(call: Callable[P, T], passes: Callable[[Any], bool]) -> Callable[P, T]:
+    """Return the function with exceptions of Java passed on as they are if `passes` is true for them.
+
+    Other exceptions cross as with `crossing`.
     """
 
     @wraps(call)
@@ -122,7 +120,7 @@ def forwarding(call: Callable[P, T]) -> Callable[P, T]:
             raise
         except Exception as error:
             java = java_exception(error)
-            if java is not None and str(java.getClass().getSimpleName()) in _EXPECTED:
+            if java is not None and passes(java):
                 raise ExpectedError(java) from None
             _cross(error)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pyspark_delta.ddl.create import CreateMode
@@ -23,15 +22,21 @@ from pyspark_delta.spark.sql.classic.catalogs import capabilities
 from pyspark_delta.spark.sql.classic.changes import apply_changes
 from pyspark_delta.spark.sql.classic.creation import Creation, Destination, writable
 from pyspark_delta.spark.sql.classic.definitions import Declared, provider_of, quoted_path
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing, forwarding, java_exception
-from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR, Description, Relations, catalog_table
+from pyspark_delta.spark.sql.classic.entries import (
+    SESSION_CATALOG,
+    entry_identifier,
+    entry_location,
+    find_entry,
+    is_delta_entry,
+    is_external_entry,
+    location_of_uri,
+    write_entry,
+)
+from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing, forwarding
+from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
 from pyspark_delta.storage import normalize_location
-
-SESSION_CATALOG = "spark_catalog"
-_PROVIDERS = tuple(f"some({name})" for name in FORMATS)
-_MISSING = ("NoSuchTableException", "NoSuchNamespaceException", "NoSuchDatabaseException")
 
 
 class SessionCatalogProxy(Creation, JavaProxy):
@@ -79,7 +84,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
     def createTable(self, identifier: Any, *info: Any) -> Any:
         if not self._is_delta(info):
             return self._before.createTable(identifier, *info)
-        parts, made = self._parts(identifier), self._declared(info)
+        parts, made = parts_of(identifier), self._declared(info)
         destination = self._destination(parts, made, CreateMode.CREATE)
         existing = self._existing(destination.location)
         if existing is None:
@@ -123,8 +128,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
         return self._drop(identifier, purge=True)
 
     def renameTable(self, before: Any, after: Any) -> None:
-        entry = self._entry(parts_of(before))
-        location = entry_location(self._jvm, entry) if entry is not None and is_delta_entry(entry) else None
+        location = self.location(parts_of(before))
         forwarding(self._before.renameTable)(before, after)
         if location is not None:
             clear_cache(location)  # Spark moves the directory of a table that it manages
@@ -155,25 +159,14 @@ class SessionCatalogProxy(Creation, JavaProxy):
         v1 = self._session.catalog
         v1.getDatabaseMetadata(parts[0])
         found = v1.defaultTablePath(self._identifier(parts))
-        return normalize_location(str(self._jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(found)))
+        return location_of_uri(self._jvm, found)
 
     def register(self, parts: Sequence[str], location: str, *, is_external: bool) -> None:
         """Give the Delta table at a location a name, or bring the copy of its schema up to date."""
-        jvm, v1 = self._jvm, self._session.catalog
         snapshot = open_snapshot(read_options(self._session.spark, location))
-        identifier = self._identifier(parts)
-        described = replace(Description.of(snapshot, ()), partition_columns=())
-        table = catalog_table(jvm, described, identifier, is_external=is_external)
-        if v1.tableExists(identifier):
-            v1.alterTable(table)
-            v1.alterTableSchema(identifier, table.schema())  # Hive's catalog keeps the old schema otherwise
-        else:
-            v1.createTable(table, False, False)
+        write_entry(self._jvm, self._session.catalog, self._identifier(parts), snapshot, is_external=is_external)
 
     # --------------------------------------------------------------------------------------------------- details
-    def _parts(self, identifier: Any) -> tuple[str, ...]:
-        return parts_of(identifier)
-
     def _is_delta(self, info: tuple[Any, ...]) -> bool:
         provider = provider_of(info)
         return provider in FORMATS if provider is not None else is_delta(self._session.spark, None)
@@ -191,25 +184,12 @@ class SessionCatalogProxy(Creation, JavaProxy):
         return self._before.createTable(identifier, *info)
 
     def _identifier(self, parts: Sequence[str]) -> Any:
-        jvm, (schema, name) = self._jvm, parts
-
-        def make() -> Any:
-            some = jvm.root.scala.Option.apply
-            return jvm.type(f"{CATALYST}.TableIdentifier")(name, some(schema), some(SESSION_CATALOG))
-
-        return jvm.once(("identifier", schema, name), make)
+        schema, name = parts
+        return entry_identifier(self._jvm, schema, name)
 
     def _entry(self, parts: Sequence[str]) -> Any:
         """Return the `CatalogTable` of a name; None if there is none."""
-        if len(parts) != 2:
-            return None
-        try:
-            return self._session.catalog.getTableMetadata(self._identifier(parts))
-        except Exception as error:
-            java = java_exception(error)
-            if java is not None and str(java.getClass().getSimpleName()) in _MISSING:
-                return None
-            raise
+        return find_entry(self._jvm, self._session.catalog, *parts) if len(parts) == 2 else None
 
     @forwarding
     def _load_other(self, entry: Any, identifier: Any, context: tuple[Any, ...]) -> Any:
@@ -240,7 +220,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
         """Return the entry with an up-to-date copy of the schema, which DESCRIBE shows, if the catalog allows it."""
         if entry.schema().json() == self._jvm.data_type(to_spark(snapshot.schema).json()).json():
             return entry
-        is_external = str(entry.tableType().name()) == "EXTERNAL"
+        is_external = is_external_entry(entry)
         with suppress(Exception):  # the copy is only shown
             self.register(parts, snapshot.location, is_external=is_external)
         return self._entry(parts) or entry
@@ -263,7 +243,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
             if given is not None:
                 self._session.catalog.getDatabaseMetadata(parts[0])
         else:
-            location, is_external = entry_location(self._jvm, entry), str(entry.tableType().name()) == "EXTERNAL"
+            location, is_external = entry_location(self._jvm, entry), is_external_entry(entry)
             if given is not None and given != location:
                 raise InvalidOperationError(
                     f"The table '{'.'.join(parts)}' is at '{location}', but LOCATION is '{given}'. Leave LOCATION out.",
@@ -292,20 +272,6 @@ class SessionCatalogProxy(Creation, JavaProxy):
         clear_cache(location)  # a new table at the place may have the same versions
         v1.dropTable(identifier, True, purge)
         return True
-
-
-def is_delta_entry(entry: Any) -> bool:
-    """Return True if an entry of the session catalog is a Delta table."""
-    return str(entry.provider().toString()).lower() in _PROVIDERS
-
-
-def entry_location(jvm: Any, entry: Any) -> str:
-    """Return the location of a table of the session catalog. Raises InvalidOperationError if it has none."""
-    found = entry.storage().locationUri()
-    if not found.isDefined():
-        name = entry.identifier().unquotedString()
-        raise InvalidOperationError(f"The table '{name}' of the session catalog has no location.")
-    return normalize_location(str(jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(found.get())))
 
 
 def check_declared(existing: Snapshot, made: Declared) -> None:

@@ -1,4 +1,4 @@
-"""Which version of which table a call of a catalog asks for."""
+"""The name and the version that Spark passes to a catalog when it loads a table."""
 
 from __future__ import annotations
 

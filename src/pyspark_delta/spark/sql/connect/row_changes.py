@@ -173,9 +173,8 @@ def insert(names: Names, statement: InsertInto, table: SqlTable, run: RunQuery) 
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sqlstate="0AKDC",
         )
-    replaces = statement.overwrite or statement.replace_where or statement.replace_on or statement.replace_using
     options = _options(names, statement, table)
-    mode = "overwrite" if replaces else "append"
+    mode = "overwrite" if statement.replaces else "append"
     frame = _new_rows(statement, table, run(statement.query.text))
     transactions.write(names.spark, table, frame, WriteRequest(table.location, mode, options, must_exist=True))
 
@@ -221,10 +220,8 @@ def _options(names: Names, statement: InsertInto, table: SqlTable) -> WriteOptio
         return replace(options, replace_using=tuple(column_path_text(path) for path in statement.replace_using))
     if not statement.overwrite:
         return options
-    static = [
-        f"{column_path_text(one.column)} <=> ({one.value.text})" for one in statement.partition if one.value is not None
-    ]
-    if static:
-        return replace(options, replace_where=" AND ".join(static), dynamic_partitions=False)
+    partition = statement.overwritten_partition
+    if partition is not None:
+        return replace(options, replace_where=partition, dynamic_partitions=False)
     dynamic = (names.spark.conf.get(_MODE, "static") or "").lower() == "dynamic"
     return replace(options, dynamic_partitions=dynamic)
