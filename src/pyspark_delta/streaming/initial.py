@@ -1,0 +1,66 @@
+"""The initial snapshot of a stream: the live files of one version, by modification time and path.
+
+The files are sorted once. Statistics are not read, so that a stream can begin with a table of millions of files.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import (
+    BASE_ROW_ID,
+    DEFAULT_ROW_COMMIT_VERSION,
+    DELETION_VECTOR,
+    MODIFICATION_TIME,
+    PARTITION_VALUES,
+    PATH,
+    SIZE,
+    STATS,
+)
+from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.snapshot import Snapshot
+
+
+class InitialFiles:
+    """The files of the initial snapshot. The index of a file is its position in their order."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.version = snapshot.version
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        # Only columns that this table can have: the others would be columns of nulls as long as the table.
+        columns = [PATH.name, SIZE.name, MODIFICATION_TIME.name]
+        configuration = self._snapshot.configuration
+        if configuration.partition_columns:
+            columns.append(PARTITION_VALUES.name)
+        if is_supported(configuration, Feature.DELETION_VECTORS):
+            columns.append(DELETION_VECTOR.name)
+        if is_supported(configuration, Feature.ROW_TRACKING):
+            columns += [BASE_ROW_ID.name, DEFAULT_ROW_COMMIT_VERSION.name]
+        return self._snapshot.files(tuple(columns))
+
+    @cached_property
+    def _order(self) -> pa.Array:
+        keys = [(MODIFICATION_TIME.name, "ascending"), (PATH.name, "ascending")]
+        return pc.sort_indices(self._files, sort_keys=keys)
+
+    @cached_property
+    def sizes(self) -> pa.ChunkedArray:
+        """The sizes of the files in bytes, in order."""
+        return self._files[SIZE.name].take(self._order)
+
+    def files(self, first: int, end: int) -> pa.Table:
+        """Return the files from index `first` to before `end`, in order, with the columns of `commits.FILE_COLUMNS`."""
+        files = self._files.take(self._order.slice(first, max(0, end - first)))
+        for absent in (PARTITION_VALUES, STATS, DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION):
+            if absent.name not in files.column_names:
+                files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
+        return files

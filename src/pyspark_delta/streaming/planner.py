@@ -1,0 +1,254 @@
+"""The planner of a stream: where the next batch ends, and which files it contains.
+
+Every way to stream uses it: Spark's native source, the Python Data Source, and `Table.stream`. A planner serves one run
+of one query. The same offsets always give the same files, whatever was committed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyspark_delta.changes.versions import ChangeRequest, resolve_range
+from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
+from pyspark_delta.scan.file_source import FileSource, file_source
+from pyspark_delta.schema.column_mapping import mapping_mode
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.streaming.admission import Admission, Limits
+from pyspark_delta.streaming.checks import reads_files
+from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
+from pyspark_delta.streaming.commits import FILE_COLUMNS, StreamCommit
+from pyspark_delta.streaming.initial import InitialFiles
+from pyspark_delta.streaming.offset import BASE_INDEX, Offset, check_table
+from pyspark_delta.streaming.options import LATEST, StreamOptions
+from pyspark_delta.streaming.schema_changes import check_schema
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFiles:
+    """Files of a batch that are read in one way: `files` with the columns of `commits.FILE_COLUMNS`."""
+
+    source: FileSource
+    files: pa.Table
+
+
+class StreamPlanner:
+    """Plans the batches of a stream over the table of `snapshot`, whose schema the rows have."""
+
+    def __init__(self, snapshot: Snapshot, options: StreamOptions) -> None:
+        self._log = CommitLog(snapshot)
+        self._start = snapshot
+        self._options = options
+        self._initial: InitialFiles | None = None
+        self._checked_start = False
+
+    @property
+    def table_id(self) -> str:
+        """The id of the table."""
+        return self._start.metadata.id
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema of the rows."""
+        return self._start.schema
+
+    def parse(self, text: str) -> Offset:
+        """Return the offset of a text. Raises InvalidOffsetError, also for an offset of another table."""
+        return self._own(Offset.parse(text))
+
+    def end_of_table(self) -> Offset:
+        """Return the offset after the latest version: the end of a run that reads all that is available now."""
+        self._log.refresh()
+        return self._at(self._log.latest_version + 1)
+
+    # ------------------------------------------------------------------------------------------------- where it ends
+    def latest(self, start: Offset | None, limits: Limits | None = None, bound: Offset | None = None) -> Offset | None:
+        """Return the end of the batch that begins after `start`; `start` itself if nothing is new.
+
+        None for `start` is the beginning of the stream, which the options choose. A batch ends at `limits` (by default
+        those of the options), and at `bound`. Raises StreamError, CorruptLogError, and the errors of the options.
+        """
+        self._log.refresh()
+        position = self._beginning(bound) if start is None else self._own(start)
+        self._check_position(position)
+        admission = Admission(self._options.limits if limits is None else limits)
+        end = self._admit(position, admission, bound)
+        return end if start is None or end > start else start
+
+    def _admit(self, position: Offset, admission: Admission, bound: Offset | None) -> Offset:
+        """Return the offset after the last admitted file."""
+        if position.initial:
+            initial, first = self._initial_files(position.version), _next_index(position)
+            taken = admission.take(initial.sizes.slice(first))
+            if first + taken < len(initial):
+                return self._after(position, first + taken)
+            position = self._at(position.version + 1)
+        for commit in self._commits(position.version, self._last(bound), admission.wants(1 << 20)):
+            if admission.is_full:
+                return position
+            first = _next_index(position)
+            files = self._files_of(commit).slice(first)
+            taken = admission.take(files["size"])
+            if taken < files.num_rows:
+                return self._after(position, first + taken)
+            position = self._at(commit.version + 1)
+        return position
+
+    def _after(self, position: Offset, index: int) -> Offset:
+        """Return the offset before the file of `index` in the version of `position`."""
+        return Offset(self.table_id, position.version, index - 1 if index else BASE_INDEX, position.initial)
+
+    def _last(self, bound: Offset | None) -> int:
+        return self._log.latest_version if bound is None else min(self._log.latest_version, bound.version - 1)
+
+    # ------------------------------------------------------------------------------------------------- what is in it
+    def batch(self, start: Offset | None, end: Offset) -> list[BatchFiles]:
+        """Return the files after `start`, up to `end`.
+
+        None for `start` is the beginning of the stream. Raises the errors of `latest`.
+        """
+        self._own(end)
+        if end.version - 1 > self._log.latest_version:
+            self._log.refresh()
+        position = self._beginning_before(end) if start is None else start
+        self._check_position(position)
+        self._check_end(end)
+        files = pa.concat_tables([pa.schema(FILE_COLUMNS).empty_table(), *self._pieces(position, end)])
+        return [BatchFiles(file_source(self._start), self._without_excluded(files))]
+
+    def _pieces(self, position: Offset, end: Offset) -> Iterator[pa.Table]:
+        names = [field.name for field in FILE_COLUMNS]
+        if position.initial:
+            initial = self._initial_files(position.version)
+            last = end.index + 1 if end.initial else len(initial)
+            yield initial.files(_next_index(position), last).select(names)
+            position = self._at(position.version + 1)
+        if end.initial:
+            return
+        # A commit at whose beginning the batch ends is not read: it may not exist.
+        last_version = end.version if end.index >= 0 else end.version - 1
+        for commit in self._commits(position.version, last_version, last_version - position.version + 1):
+            first = _next_index(position) if commit.version == position.version else 0
+            length = end.index + 1 - first if commit.version == end.version else None
+            yield self._files_of(commit).slice(first, length).select(names)
+
+    def _without_excluded(self, files: pa.Table) -> pa.Table:
+        exclude = self._options.exclude
+        if exclude is None or not files.num_rows:
+            return files
+        keep = [exclude.search(path) is None for path in files["path"].to_pylist()]
+        return files.filter(pa.array(keep, pa.bool_()))
+
+    def release(self, end: Offset) -> None:
+        """Drop what was kept for batches up to `end`, which are complete."""
+        self._log.forget(end.version)
+        if self._initial is not None and not (end.initial and end.version == self._initial.version):
+            self._initial = None
+
+    # ------------------------------------------------------------------------------------------------- commits
+    def _commits(self, first: int, last: int, expected: int) -> Iterator[StreamCommit]:
+        """Yield the commits of some versions, from the first one that exists if lost commits are tolerated."""
+        if first <= last and not self._options.fail_on_data_loss:
+            first = self._log.earliest_version(first) or last + 1
+        yield from self._log.commits(first, last, expected)
+
+    def _files_of(self, commit: StreamCommit) -> pa.Table:
+        """Return the files of a commit that the stream returns. Raises if the stream cannot go on."""
+        if reads_files(commit, self._start.configuration, self._start.version, self._options):
+            return commit.files
+        return commit.files.slice(0, 0)
+
+    def _initial_files(self, version: int) -> InitialFiles:
+        if self._initial is None or self._initial.version != version:
+            snapshot = initial_snapshot_of(self._log, version)
+            check_schema(
+                self._start.configuration, snapshot.configuration, version, later=version > self._start.version
+            )
+            self._initial = InitialFiles(snapshot)
+        return self._initial
+
+    # ------------------------------------------------------------------------------------------------- beginnings
+    def _beginning(self, bound: Offset | None) -> Offset:
+        """Return the position before the first file of the stream."""
+        version = self._starting_version()
+        if version is not None:
+            return self._at(version)
+        return Offset(self.table_id, self._last(bound), BASE_INDEX, initial=True)
+
+    def _beginning_before(self, end: Offset) -> Offset:
+        """Return the beginning of a stream whose first batch ends at `end`, when the batch is repeated."""
+        if self._options.starting_version == LATEST:
+            return end  # the first offset of such a stream is its beginning
+        version = self._starting_version()
+        if version is not None:
+            return self._at(version)
+        # The initial snapshot: the version of an offset within it, else the one before.
+        return Offset(self.table_id, end.version if end.initial else end.version - 1, BASE_INDEX, initial=True)
+
+    def _starting_version(self) -> int | None:
+        version, timestamp = self._options.starting_version, self._options.starting_timestamp
+        if isinstance(version, str):  # LATEST
+            return self._log.latest_version + 1
+        if version is None and timestamp is None:
+            return None
+        return resolve_range(self._log.snapshot, ChangeRequest(version, timestamp)).first
+
+    def _at(self, version: int) -> Offset:
+        return Offset(self.table_id, version)
+
+    def _own(self, offset: Offset) -> Offset:
+        return check_table(offset, self.table_id, self._start.location)
+
+    def _check_position(self, position: Offset) -> None:
+        """Check that the table still has the versions that were read, and that its columns can be read from there."""
+        latest = self._log.latest_version
+        if position.version > latest + 1:
+            raise StreamDataLossError(
+                f"The stream has read '{self._start.location}' up to version {position.version - 1}, but its latest "
+                f"version is {latest}: newer commits were deleted, or the table was restored from a copy. Restore the "
+                "commits, or use a new checkpoint.",
+                error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+                version=position.version - 1,
+                latest=latest,
+                location=self._start.location,
+            )
+
+        if not self._checked_start and not position.initial:
+            self._check_earlier_schema(position.version)
+        self._checked_start = True
+
+    def _check_earlier_schema(self, version: int) -> None:
+        """Check that the files of `version` on can be read: column mapping renames and drops columns without commits
+        that change files.
+        """
+        configuration = self._start.configuration
+        if version <= 0 or version > self._start.version or mapping_mode(configuration) == "none":
+            return
+        with suppress(
+            VersionNotFoundError, CorruptLogError
+        ):  # cleaned up; a missing commit is reported when it is read
+            self._check_schema(self._start.at_version(version - 1))
+
+    def _check_schema(self, snapshot: Snapshot) -> None:
+        later = snapshot.version > self._start.version
+        check_schema(self._start.configuration, snapshot.configuration, snapshot.version, later=later)
+
+    def _check_end(self, end: Offset) -> None:
+        last = end.version if end.index >= 0 or end.initial else end.version - 1
+        if last > self._log.latest_version:
+            raise StreamDataLossError(
+                f"A batch of the stream ends at version {last} of '{self._start.location}', but the latest version is "
+                f"{self._log.latest_version}: newer commits were deleted. Restore them, or use a new checkpoint.",
+                error_class="DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+                version=last,
+                latest=self._log.latest_version,
+                location=self._start.location,
+            )
+
+
+def _next_index(position: Offset) -> int:
+    return 0 if position.index < 0 else position.index + 1
