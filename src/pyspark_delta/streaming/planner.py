@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits
 from pyspark_delta.streaming.checks import reads_files
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
-from pyspark_delta.streaming.commits import FILE_COLUMNS, StreamCommit
+from pyspark_delta.streaming.commits import FILE_COLUMNS, StreamCommit, load_commits
 from pyspark_delta.streaming.initial import InitialFiles
 from pyspark_delta.streaming.offset import BASE_INDEX, Offset, check_table
 from pyspark_delta.streaming.options import LATEST, StreamOptions
@@ -40,7 +41,7 @@ class StreamPlanner:
     """Plans the batches of a stream over the table of `snapshot`, whose schema the rows have."""
 
     def __init__(self, snapshot: Snapshot, options: StreamOptions) -> None:
-        self._log = CommitLog(snapshot)
+        self._log = CommitLog(snapshot, partial(load_commits, partition_names=snapshot.partition_names))
         self._start = snapshot
         self._options = options
         self._initial: InitialFiles | None = None
@@ -90,6 +91,8 @@ class StreamPlanner:
         for commit in self._commits(position.version, self._last(bound), admission.wants(1 << 20)):
             if admission.is_full:
                 return position
+            if commit.version > position.version:  # commits were lost
+                position = self._at(commit.version)
             first = _next_index(position)
             files = self._files_of(commit).slice(first)
             taken = admission.take(files["size"])
