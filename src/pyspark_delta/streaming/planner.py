@@ -156,7 +156,8 @@ class StreamPlanner:
     def _commits(self, first: int, last: int, expected: int) -> Iterator[StreamCommit]:
         """Yield the commits of some versions, from the first one that exists if lost commits are tolerated."""
         if first <= last and not self._options.fail_on_data_loss:
-            first = self._log.earliest_version(first) or last + 1
+            earliest = self._log.earliest_version(first)
+            first = last + 1 if earliest is None else earliest
         yield from self._log.commits(first, last, expected)
 
     def _files_of(self, commit: StreamCommit) -> pa.Table:
