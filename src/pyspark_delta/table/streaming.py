@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
@@ -54,6 +55,11 @@ class StreamBatch(Readable):
     def num_files(self) -> int:
         """The number of data files of the batch, those included that a condition rules out."""
         return sum(part.files.num_rows for part in self._parts)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The sum of the sizes of these files."""
+        return sum(pc.sum(part.files["size"]).as_py() or 0 for part in self._parts)
 
     def __repr__(self) -> str:
         return f"StreamBatch(num_files={self.num_files}, offset={self.offset!r})"
