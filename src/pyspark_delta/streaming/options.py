@@ -56,6 +56,9 @@ class StreamOptions:
     fail_on_data_loss: bool = True
     changes: bool = False
 
+    def __post_init__(self) -> None:
+        check_start(self.starting_version, self.starting_timestamp)
+
     @property
     def allows_deletes(self) -> bool:
         """True if commits that only remove files return no rows, in place of an error."""
@@ -79,16 +82,10 @@ class StreamOptions:
                 "of its files. Leave the option out, and choose the watermark with a delay that covers the table.",
                 option=_EVENT_TIME_ORDER,
             )
-        version, timestamp = options.starting_version(), options.text(_START_TIMESTAMP)
-        if version is not None and timestamp is not None:
-            raise InvalidOptionError(
-                f"Give either {_START_VERSION} or {_START_TIMESTAMP}, not both.",
-                error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
-                sqlstate="42613",
-            )
+        timestamp = options.text(_START_TIMESTAMP)
         return cls(
             limits=options.limits(),
-            starting_version=version,
+            starting_version=options.starting_version(),
             starting_timestamp=None if timestamp is None else parse_timestamp(timestamp, time_zone=time_zone),
             ignore_deletes=options.flag(_IGNORE_DELETES),
             ignore_changes=options.flag(_IGNORE_CHANGES) or options.flag(_IGNORE_FILE_DELETION),
@@ -96,6 +93,22 @@ class StreamOptions:
             exclude=options.pattern("excludeRegex"),
             fail_on_data_loss=options.flag("failOnDataLoss", default=True),
             changes=any(options.flag(name) for name in _CHANGE_FEED),
+        )
+
+
+def check_start(version: int | str | None, timestamp: int | None) -> None:
+    """Raise InvalidOptionError for a start that is given twice, or that is not a version."""
+    if version is not None and timestamp is not None:
+        raise InvalidOptionError(
+            f"Give either {_START_VERSION} or {_START_TIMESTAMP}, not both.",
+            error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
+            sqlstate="42613",
+        )
+    is_number = isinstance(version, int) and not isinstance(version, bool) and version >= 0
+    if version not in (None, LATEST) and not is_number:
+        raise InvalidOptionError(
+            f"The option '{_START_VERSION}' is a version number or '{LATEST}', found {version!r}.",
+            option=_START_VERSION,
         )
 
 
@@ -126,12 +139,7 @@ class _Given:
             return None
         if text.strip().lower() == LATEST:
             return LATEST
-        if re.fullmatch(r"\s*\d+\s*", text, re.ASCII) is None:
-            raise InvalidOptionError(
-                f"The option '{_START_VERSION}' is a version number or '{LATEST}', found '{text}'.",
-                option=_START_VERSION,
-            )
-        return int(text)
+        return int(text) if re.fullmatch(r"\s*\d+\s*", text, re.ASCII) else text
 
     def pattern(self, name: str) -> re.Pattern[str] | None:
         text = self.text(name)

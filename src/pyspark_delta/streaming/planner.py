@@ -136,7 +136,7 @@ class StreamPlanner:
         last_version = end.version if end.index >= 0 else end.version - 1
         for commit in self._commits(position.version, last_version, last_version - position.version + 1):
             first = _next_index(position) if commit.version == position.version else 0
-            length = end.index + 1 - first if commit.version == end.version else None
+            length = max(0, end.index + 1 - first) if commit.version == end.version else None
             yield self._files_of(commit).slice(first, length).select(names)
 
     def _without_excluded(self, files: pa.Table) -> pa.Table:
