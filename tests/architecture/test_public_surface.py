@@ -35,7 +35,16 @@ from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.optimize_builder import DeltaOptimizeBuilder, DeltaReorgBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.statements.plan import ChangePlan
-from pyspark_delta.table import ChangeResult, Changes, Inspection, Scan, StreamBatch, TableAlter, TableMerge, TableStream
+from pyspark_delta.table import (
+    ChangeResult,
+    Changes,
+    Inspection,
+    Scan,
+    StreamBatch,
+    TableAlter,
+    TableMerge,
+    TableStream,
+)
 
 ROOT = Path(__file__).parents[2]
 SURFACE = Path(__file__).with_name("public_surface.txt")
