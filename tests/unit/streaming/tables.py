@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
