@@ -8,40 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
-from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits
-from pyspark_delta.streaming.checks import reads_files
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
-from pyspark_delta.streaming.commits import FILE_COLUMNS, StreamCommit, load_commits
+from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Sizes, Versioned
+from pyspark_delta.streaming.feed import FeedContents
 from pyspark_delta.streaming.initial import InitialFiles
 from pyspark_delta.streaming.offset import BASE_INDEX, Offset, check_table
 from pyspark_delta.streaming.options import LATEST, StreamOptions
+from pyspark_delta.streaming.rows import RowContents
 from pyspark_delta.streaming.schema_changes import check_schema
 
-
-@dataclass(frozen=True, slots=True)
-class BatchFiles:
-    """Files of a batch that are read in one way: `files` with the columns of `commits.FILE_COLUMNS`."""
-
-    source: FileSource
-    files: pa.Table
+__all__ = ["BatchFiles", "StreamPlanner"]
 
 
 class StreamPlanner:
     """Plans the batches of a stream over the table of `snapshot`, whose schema the rows have."""
 
     def __init__(self, snapshot: Snapshot, options: StreamOptions) -> None:
-        self._log = CommitLog(snapshot, partial(load_commits, partition_names=snapshot.partition_names))
+        contents: Contents[Any] = FeedContents(snapshot, options) if options.changes else RowContents(snapshot, options)
+        self._contents = contents
+        self._log = CommitLog(snapshot, contents.load)
         self._start = snapshot
         self._options = options
         self._initial: InitialFiles | None = None
@@ -55,7 +50,7 @@ class StreamPlanner:
     @property
     def schema(self) -> StructType:
         """The logical schema of the rows."""
-        return self._start.schema
+        return self._contents.schema
 
     def parse(self, text: str) -> Offset:
         """Return the offset of a text. Raises InvalidOffsetError, also for an offset of another table."""
@@ -94,9 +89,9 @@ class StreamPlanner:
             if commit.version > position.version:  # commits were lost
                 position = self._at(commit.version)
             first = _next_index(position)
-            files = self._files_of(commit).slice(first)
-            taken = admission.take(files["size"])
-            if taken < files.num_rows:
+            sizes = self._contents.sizes(commit)
+            taken = _take(admission, Sizes(sizes.files.slice(first), sizes.together))
+            if first + taken < len(sizes.files):
                 return self._after(position, first + taken)
             position = self._at(commit.version + 1)
         return position
@@ -120,31 +115,20 @@ class StreamPlanner:
         position = self._beginning_before(end) if start is None else start
         self._check_position(position)
         self._check_end(end)
-        files = pa.concat_tables([pa.schema(FILE_COLUMNS).empty_table(), *self._pieces(position, end)])
-        return [BatchFiles(file_source(self._start), self._without_excluded(files))]
-
-    def _pieces(self, position: Offset, end: Offset) -> Iterator[pa.Table]:
-        names = [field.name for field in FILE_COLUMNS]
+        initial = None
         if position.initial:
-            initial = self._initial_files(position.version)
-            last = end.index + 1 if end.initial else len(initial)
-            yield initial.files(_next_index(position), last).select(names)
+            files = self._initial_files(position.version)
+            last = end.index + 1 if end.initial else len(files)
+            initial = InitialPiece(files, _next_index(position), last)
             position = self._at(position.version + 1)
-        if end.initial:
-            return
+        return self._contents.batch(initial, [] if end.initial else list(self._pieces(position, end)))
+
+    def _pieces(self, position: Offset, end: Offset) -> Iterator[Piece[Any]]:
         # A commit at whose beginning the batch ends is not read: it may not exist.
         last_version = end.version if end.index >= 0 else end.version - 1
         for commit in self._commits(position.version, last_version, last_version - position.version + 1):
             first = _next_index(position) if commit.version == position.version else 0
-            length = max(0, end.index + 1 - first) if commit.version == end.version else None
-            yield self._files_of(commit).slice(first, length).select(names)
-
-    def _without_excluded(self, files: pa.Table) -> pa.Table:
-        exclude = self._options.exclude
-        if exclude is None or not files.num_rows:
-            return files
-        keep = [exclude.search(path) is None for path in files["path"].to_pylist()]
-        return files.filter(pa.array(keep, pa.bool_()))
+            yield Piece(commit, first, end.index + 1 if commit.version == end.version else None)
 
     def release(self, end: Offset) -> None:
         """Drop what was kept for batches up to `end`, which are complete."""
@@ -153,18 +137,12 @@ class StreamPlanner:
             self._initial = None
 
     # ------------------------------------------------------------------------------------------------- commits
-    def _commits(self, first: int, last: int, expected: int) -> Iterator[StreamCommit]:
+    def _commits(self, first: int, last: int, expected: int) -> Iterator[Versioned]:
         """Yield the commits of some versions, from the first one that exists if lost commits are tolerated."""
         if first <= last and not self._options.fail_on_data_loss:
             earliest = self._log.earliest_version(first)
             first = last + 1 if earliest is None else earliest
         yield from self._log.commits(first, last, expected)
-
-    def _files_of(self, commit: StreamCommit) -> pa.Table:
-        """Return the files of a commit that the stream returns. Raises if the stream cannot go on."""
-        if reads_files(commit, self._start.configuration, self._start.version, self._options):
-            return commit.files
-        return commit.files.slice(0, 0)
 
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial.version != version:
@@ -252,6 +230,14 @@ class StreamPlanner:
                 latest=self._log.latest_version,
                 location=self._start.location,
             )
+
+
+def _take(admission: Admission, sizes: Sizes) -> int:
+    """Return how many of the next files of a commit are admitted."""
+    if not sizes.together:
+        return admission.take(sizes.files)
+    count = len(sizes.files)
+    return count if admission.take_together(count, pc.sum(sizes.files).as_py() or 0) else 0
 
 
 def _next_index(position: Offset) -> int:
