@@ -18,6 +18,8 @@ from pyspark_delta.actions.encode import protocol_to_json
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.errors import FileAlreadyExistsError, FileNotFoundInStoreError, StreamSchemaError
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.identity import MARK
+from pyspark_delta.schema.column_ids import without_keys
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import parse_schema, schema_to_json
 from pyspark_delta.schema.types import StructType
@@ -173,7 +175,10 @@ def is_tracked_change(before: TableConfiguration, after: TableConfiguration) -> 
     """Return True if files of two configurations are read with different schemas."""
     if mapping_mode(before) != mapping_mode(after) or before.partition_columns != after.partition_columns:
         return True
-    return before.metadata.schema_string != after.metadata.schema_string and before.schema != after.schema
+    if before.metadata.schema_string == after.metadata.schema_string:
+        return False
+    # The high-water mark of an identity column changes with every append.
+    return without_keys(before.schema, (MARK,)) != without_keys(after.schema, (MARK,))
 
 
 def _protocol(text: str, path: str) -> Protocol:
