@@ -225,7 +225,9 @@ class StreamPlanner:
             return self._log.latest_version + 1
         if version is None and timestamp is None:
             return None
-        return resolve_range(self._log.snapshot, ChangeRequest(version, timestamp)).first
+        if version is not None and version <= self._log.latest_version:
+            return version
+        return resolve_range(self._log.snapshot.update(), ChangeRequest(version, timestamp)).first
 
     def _at(self, version: int) -> Offset:
         return Offset(self.table_id, version)
