@@ -55,7 +55,8 @@ class InitialFiles:
             columns.append(DELETION_VECTOR.name)
         if is_supported(configuration, Feature.ROW_TRACKING):
             columns += [BASE_ROW_ID.name, DEFAULT_ROW_COMMIT_VERSION.name]
-        return self._snapshot.files(tuple(columns))
+        # Selecting rows of a column in many chunks would copy it as a whole.
+        return self._snapshot.files(tuple(columns)).combine_chunks()
 
     @cached_property
     def _order(self) -> pa.Array:

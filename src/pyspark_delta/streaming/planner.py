@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
-from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits, Sizes
@@ -96,9 +95,9 @@ class StreamPlanner:
             if first + taken < len(initial):
                 return self._after(position, first + taken)
             position = self._at(position.version + 1)
-        for commit in self._commits(position.version, self._last(bound), admission.wants(1 << 20)):
-            if admission.is_full:
-                return position
+        commits = self._commits(position.version, self._last(bound), admission.wants(1 << 20))
+        # A commit at whose beginning the batch ends is not looked at.
+        while not admission.is_full and (commit := next(commits, None)) is not None:
             if commit.version > position.version:  # commits were lost
                 position = self._at(commit.version)
             if self._is_barrier(commit):
@@ -125,7 +124,7 @@ class StreamPlanner:
         None for `start` is the beginning of the stream. Raises the errors of `latest`.
         """
         self._own(end)
-        if end.version - 1 > self._log.latest_version:
+        if _last_version(end) > self._log.latest_version:
             self._log.refresh()
         position = self._beginning_before(end) if start is None else start
         self._check_position(position)
@@ -140,7 +139,7 @@ class StreamPlanner:
 
     def _pieces(self, position: Offset, end: Offset) -> Iterator[Piece[Any]]:
         # A commit at whose beginning the batch ends is not read: it may not exist.
-        last_version = end.version if end.index >= 0 else end.version - 1
+        last_version = _last_version(end)
         for commit in self._commits(position.version, last_version, last_version - position.version + 1):
             first = _next_index(position) if commit.version == position.version else 0
             yield Piece(commit, first, end.index + 1 if commit.version == end.version else None)
@@ -256,23 +255,18 @@ class StreamPlanner:
                 self._check_earlier_schema(position.version)
 
     def _check_earlier_schema(self, version: int) -> None:
-        """Check that the files of `version` on can be read: column mapping renames and drops columns without commits
-        that change files.
-        """
-        configuration = self._start.configuration
-        if version <= 0 or version > self._start.version or mapping_mode(configuration) == "none":
-            return
-        with suppress(
-            VersionNotFoundError, CorruptLogError
-        ):  # cleaned up; a missing commit is reported when it is read
-            self._check_schema(self._start.at_version(version - 1))
+        """Check that the first files can be read: no commit from `version` on need declare their schema."""
+        if 0 < version <= self._start.version:
+            # Cleaned up, or a commit is missing, which is reported when it is read.
+            with suppress(VersionNotFoundError, CorruptLogError):
+                self._check_schema(self._start.at_version(version - 1))
 
     def _check_schema(self, snapshot: Snapshot) -> None:
         later = snapshot.version > self._start.version
         check_schema(self._start.configuration, snapshot.configuration, snapshot.version, later=later)
 
     def _check_end(self, end: Offset) -> None:
-        last = end.version if end.index >= 0 or end.initial else end.version - 1
+        last = _last_version(end)
         if last > self._log.latest_version:
             raise StreamDataLossError(
                 f"A batch of the stream ends at version {last} of '{self._start.location}', but the latest version is "
@@ -282,6 +276,11 @@ class StreamPlanner:
                 latest=self._log.latest_version,
                 location=self._start.location,
             )
+
+
+def _last_version(end: Offset) -> int:
+    """Return the last version of which a batch up to `end` may have files."""
+    return end.version if end.index >= 0 or end.initial else end.version - 1
 
 
 def _take(admission: Admission, sizes: Sizes) -> int:

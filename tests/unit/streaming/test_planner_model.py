@@ -243,12 +243,12 @@ class Model:
                     version += 1
                 if version > last:
                     return position
+                if is_full():
+                    return position
                 if version > position.version:
                     if self.options.fail_on_data_loss:
                         return StreamDataLossError
                     position = Offset(TABLE_ID, version)
-                if is_full():
-                    return position
                 if self.refuses(version):
                     return ChangedRowsError
                 files = self.of_commit(version)
