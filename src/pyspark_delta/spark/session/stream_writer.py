@@ -148,7 +148,8 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         reason = unavailable(spark)
         if reason is not None:
             warn_of_fallback(reason)
-            return super().foreachBatch(write.write).start()
+            self.foreachBatch(write.write)
+            return super().start()
         spark_options = {key: value for key, value in given.items() if key.lower() in _OF_SPARK}
         return _caused(start_query(frame, write, choices, spark_options))
 
