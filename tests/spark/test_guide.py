@@ -19,6 +19,7 @@ NOT_RUN = {
     "README.md": 0,
     "docs/reading.md": 0,
     "docs/writing.md": 0,
+    "docs/streaming.md": 1,
     "docs/changing.md": 0,
     "docs/changing-rows.md": 0,
     "docs/change-feed.md": 0,

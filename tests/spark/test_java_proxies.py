@@ -27,6 +27,7 @@ LEFT_TO_THE_JVM = {
         *("toBatch", "toMicroBatchStream", "toContinuousStream", "columnarSupportMode"),
         *("supportedCustomMetrics", "reportDriverMetrics"),
     },
+    "Sink": {"schema", "capabilities", "id", "columns", "partitioning", "properties", "constraints", "version"},
     "SupportsDynamicOverwrite": {"buildForBatch", "buildForStreaming"},
     "SupportsOverwriteV2": {"buildForBatch", "buildForStreaming"},
     "V1Write": {"toBatch", "toStreaming"},

@@ -131,9 +131,9 @@ def test_the_query_must_be_known(source: Source, delta_spark: SparkSession, tmp_
         with streaming_batch(frame, number, checkpoint=str(checkpoint)):
             frame.write.format("delta").mode("append").save(str(tmp_path / "t"))
     assert (ids(tmp_path / "t"), transactions(tmp_path / "t")) == ([0], {query: 0})
-    (checkpoint / "metadata").write_text("[]")
+    (tmp_path / "metadata").write_text("[]")
     with pytest.raises(InvalidOptionError, match="checkpointLocation"):
-        streaming_batch(frame, 0, checkpoint=str(checkpoint)).__enter__()
+        streaming_batch(frame, 0, checkpoint=str(tmp_path)).__enter__()
 
 
 def test_errors_of_functions_reach_the_caller(source: Source, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_query_is_stopped_in_a_job(source: Source, delta_spark: SparkSession, 
     path, checkpoint, pipe = str(tmp_path / "t"), tmp_path / "c", str(tmp_path / "pipe")
     os.mkfifo(pipe)
 
-    @udf("long")
+    @udf("long", useArrow=False)
     def never(number: int) -> int:
         with open(pipe, "w") as file:
             file.write("waiting")
