@@ -6,6 +6,7 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
+`{"do": "stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
 `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
@@ -65,6 +66,9 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
+        case "stream":
+            _stream(spark, question)
+            return None
         case "tables":
             make_tables(spark.newSession(), Path(question["out"]), question["only"] or BUILDERS)
             return None
@@ -73,6 +77,16 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return None
         case other:
             raise ValueError(other)
+
+
+def _stream(spark: SparkSession, question: dict[str, Any]) -> None:
+    """Write what there is in a folder of Parquet files, one file in a batch, to a table."""
+    reader = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+    rows = reader.parquet(question["source"])
+    if question["mode"] == "complete":
+        rows = rows.groupBy("id").count()
+    writer = rows.writeStream.format("delta").outputMode(question["mode"]).trigger(availableNow=True)
+    writer.option("checkpointLocation", question["checkpoint"]).start(question["path"]).awaitTermination()
 
 
 def _parsed(spark: SparkSession, statement: str) -> str | None:

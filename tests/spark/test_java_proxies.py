@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.sql import classic
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy
 from pyspark_delta.spark.sql.classic.session_catalog import SessionCatalogProxy
 
 pytestmark = pytest.mark.smoke
@@ -27,6 +27,7 @@ LEFT_TO_THE_JVM = {
         *("toBatch", "toMicroBatchStream", "toContinuousStream", "columnarSupportMode"),
         *("supportedCustomMetrics", "reportDriverMetrics"),
     },
+    "Sink": {"schema", "capabilities", "id", "columns", "partitioning", "properties", "constraints", "version"},
     "SupportsDynamicOverwrite": {"buildForBatch", "buildForStreaming"},
     "SupportsOverwriteV2": {"buildForBatch", "buildForStreaming"},
     "V1Write": {"toBatch", "toStreaming"},

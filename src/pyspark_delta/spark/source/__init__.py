@@ -64,7 +64,7 @@ class DefaultSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with boundary():
-            from pyspark_delta.spark.session.streams import refuse_to_write
+            from pyspark_delta.spark.session.stream_writer import refuse_to_write
 
             refuse_to_write()
 
@@ -83,7 +83,7 @@ class DefaultSource(DataSource):
 
     def _refuse_to_stream(self) -> NoReturn:
         with boundary():
-            from pyspark_delta.spark.session.streams import refuse_to_read
+            from pyspark_delta.spark.session.stream_reader import refuse_to_read
 
             refuse_to_read()
 
