@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
+from pyspark_delta.actions.columns import SIZE
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.schema.types import StructType
@@ -35,23 +36,30 @@ class RowContents:
 
     def sizes(self, commit: StreamCommit) -> Sizes:
         """Return the files of a commit. Raises the errors of `checks.reads_files`."""
-        return Sizes(self._files_of(commit)["size"])
+        return Sizes(commit.parsed[SIZE.name].slice(commit.start, self._count(commit)))
 
     def batch(self, initial: InitialPiece | None, pieces: Sequence[Piece[StreamCommit]]) -> list[BatchFiles]:
         """Return the files of a batch, in order. Raises the errors of `sizes`."""
         schema = pa.schema(FILE_COLUMNS)
-        found = [table.select(schema.names) for table in self._tables(initial, pieces)]
+        found = [] if initial is None else [initial.files.select(schema.names)]
+        found += [table.slice(start, end - start) for table, start, end in self._ranges(pieces)]
         files = pa.concat_tables([schema.empty_table(), *found])
         return [BatchFiles(file_source(self._start), without_excluded(files, self._options.exclude))]
 
-    def _tables(self, initial: InitialPiece | None, pieces: Sequence[Piece[StreamCommit]]) -> Iterator[pa.Table]:
-        if initial is not None:
-            yield initial.files
+    def _ranges(self, pieces: Sequence[Piece[StreamCommit]]) -> list[tuple[pa.Table, int, int]]:
+        """Return the rows of the files of pieces; files that were parsed together and follow each other are one."""
+        ranges: list[tuple[pa.Table, int, int]] = []
         for piece in pieces:
-            length = None if piece.end is None else max(0, piece.end - piece.first)
-            yield self._files_of(piece.commit).slice(piece.first, length)
+            commit, count = piece.commit, self._count(piece.commit)
+            start = commit.start + min(piece.first, count)
+            end = commit.start + (count if piece.end is None else min(piece.end, count))
+            if end <= start:
+                continue
+            if ranges and ranges[-1][0] is commit.parsed and ranges[-1][2] == start:
+                start = ranges.pop()[1]
+            ranges.append((commit.parsed, start, end))
+        return ranges
 
-    def _files_of(self, commit: StreamCommit) -> pa.Table:
-        if reads_files(commit, self._start.configuration, self._start.version, self._options):
-            return commit.files
-        return commit.files.slice(0, 0)
+    def _count(self, commit: StreamCommit) -> int:
+        reads = reads_files(commit, self._start.configuration, self._start.version, self._options)
+        return commit.num_files if reads else 0
