@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pyspark_delta.errors import InvalidOptionError
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -17,6 +19,12 @@ class Limits:
 
     files: int | None = None
     bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InvalidOptionError for a limit that admits nothing."""
+        for name, limit in (("files", self.files), ("bytes", self.bytes)):
+            if limit is not None and limit <= 0:
+                raise InvalidOptionError(f"The limit of {name} in a batch is at least 1, found {limit}.")
 
 
 class Admission:

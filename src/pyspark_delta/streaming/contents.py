@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
+from pyspark_delta.changes.configuration_ranges import Declared
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
@@ -22,6 +23,11 @@ class Versioned(Protocol):
     @property
     def version(self) -> int:
         """The version."""
+        ...
+
+    @property
+    def declared(self) -> Declared:
+        """The protocol and the metadata that it changes."""
         ...
 
 
