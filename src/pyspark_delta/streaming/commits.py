@@ -23,6 +23,7 @@ from pyspark_delta.actions.columns import (
     SIZE,
     STATS,
 )
+from pyspark_delta.actions.model import CommitInfo
 from pyspark_delta.changes.commits import commit_info, declared_in
 from pyspark_delta.changes.configuration_ranges import Declared
 from pyspark_delta.log.commits import CommitText, read_commits
@@ -48,15 +49,20 @@ class StreamCommit:
     """One commit. Its files are its `add` actions with `dataChange`, in the order of the log: the rows of `parsed`, the
     files of commits that were parsed together, from `start` to before `end`.
 
-    `removes` is True if it also removes files with `dataChange`. `operation` is that in the history of the table.
+    `removes` is True if it also removes files with `dataChange`.
     """
 
     declared: Declared
-    operation: str
+    info: CommitInfo | None
     parsed: pa.Table
     start: int
     end: int
     removes: bool
+
+    @property
+    def operation(self) -> str:
+        """The operation in the history of the table."""
+        return "" if self.info is None else str(self.info.values.get("operation", ""))
 
     @property
     def version(self) -> int:
@@ -77,7 +83,7 @@ def load_commits(store: ObjectStore, files: Sequence[CommitFile], partition_name
     starts = [0, *ends]
     removes = np.diff(removed, prepend=0) > 0
     return [
-        StreamCommit(declared_in(text), _operation(text), parsed, starts[number], ends[number], bool(removes[number]))
+        StreamCommit(declared_in(text), commit_info(text), parsed, starts[number], ends[number], bool(removes[number]))
         for number, text in enumerate(texts)
     ]
 
@@ -100,8 +106,3 @@ def _changing(
     changing = pc.fill_null(table[DATA_CHANGE.name], True)
     kept = np.concatenate([[0], np.cumsum(changing.to_numpy(), dtype=np.int64)])
     return table.filter(changing).drop_columns([DATA_CHANGE.name]).combine_chunks(), kept[ends].tolist()
-
-
-def _operation(text: CommitText) -> str:
-    info = commit_info(text)
-    return "" if info is None else str(info.values.get("operation", ""))

@@ -19,6 +19,7 @@ _START_VERSION, _START_TIMESTAMP = "startingVersion", "startingTimestamp"
 _IGNORE_DELETES, _IGNORE_CHANGES = "ignoreDeletes", "ignoreChanges"
 _IGNORE_FILE_DELETION, _SKIP_CHANGE_COMMITS = "ignoreFileDeletion", "skipChangeCommits"
 _CHANGE_FEED = ("readChangeFeed", "readChangeData")
+_WHERE, _SKIP_COMMITS = "where", "skipCommitsWhere"  # ours
 _EVENT_TIME_ORDER = "withEventTimeOrder"
 _SCHEMA_LOCATION = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
@@ -37,6 +38,8 @@ STREAM_OPTIONS = (
     "excludeRegex",
     "failOnDataLoss",
     *_CHANGE_FEED,
+    _WHERE,
+    _SKIP_COMMITS,
     *_SCHEMA_LOCATION,
     _TRACKING_ID,
     _ALLOW_RENAME,
@@ -55,6 +58,10 @@ class StreamOptions:
     `starting_timestamp` (milliseconds since the epoch) is set; without both, the stream begins with all rows of the
     latest version. `exclude` skips files whose path in the log it matches. `changes` reads the change data feed.
 
+    `where` is a condition in Spark's SQL on the rows: files that it rules out are not returned, and cost nothing of the
+    limits. The rows of other files are not filtered. `skip_commits_where` is a condition on commits (`CommitFilter`):
+    those that meet it return nothing. `time_zone` is that of texts without a zone.
+
     `schema_location` is the directory of the schema log, with `tracking_id` if several sources share it.
     `allow_rename`, `allow_drop` and `allow_type_change` are the version, or "always", for which the user agrees to such
     changes of the schema.
@@ -69,6 +76,9 @@ class StreamOptions:
     exclude: re.Pattern[str] | None = None
     fail_on_data_loss: bool = True
     changes: bool = False
+    where: str | None = None
+    skip_commits_where: str | None = None
+    time_zone: str = "UTC"
     schema_location: str | None = None
     tracking_id: str | None = None
     allow_rename: str | None = None
@@ -112,6 +122,9 @@ class StreamOptions:
             exclude=options.pattern("excludeRegex"),
             fail_on_data_loss=options.flag("failOnDataLoss", default=True),
             changes=any(options.flag(name) for name in _CHANGE_FEED),
+            where=options.text(_WHERE),
+            skip_commits_where=options.text(_SKIP_COMMITS),
+            time_zone=time_zone,
             schema_location=options.location(_SCHEMA_LOCATION),
             tracking_id=options.text(_TRACKING_ID),
             allow_rename=options.text(_ALLOW_RENAME),

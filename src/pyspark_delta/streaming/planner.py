@@ -17,9 +17,9 @@ from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.streaming.admission import Admission, Limits
+from pyspark_delta.streaming.admission import Admission, Limits, Sizes
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
-from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Sizes, Versioned
+from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Versioned
 from pyspark_delta.streaming.feed import FeedContents
 from pyspark_delta.streaming.initial import InitialFiles
 from pyspark_delta.streaming.offset import (
@@ -91,7 +91,7 @@ class StreamPlanner:
         """Return the offset after the last admitted file."""
         if position.initial:
             initial, first = self._initial_files(position.version), _next_index(position)
-            taken = admission.take(initial.sizes.slice(first))
+            taken = _take(admission, initial.sizes.slice(first))
             if first + taken < len(initial):
                 return self._after(position, first + taken)
             position = self._at(position.version + 1)
@@ -104,7 +104,7 @@ class StreamPlanner:
                 return replace(position, index=SCHEMA_CHANGE_INDEX)
             first = _next_index(position)
             sizes = self._contents.sizes(commit)
-            taken = _take(admission, Sizes(sizes.files.slice(first), sizes.together))
+            taken = _take(admission, sizes.slice(first))
             if first + taken < len(sizes.files):
                 return self._after(position, first + taken)
             position = self._at(commit.version + 1)
@@ -197,7 +197,7 @@ class StreamPlanner:
             check_schema(
                 self._start.configuration, snapshot.configuration, version, later=version > self._start.version
             )
-            self._initial = InitialFiles(snapshot)
+            self._initial = InitialFiles(snapshot, self._contents.where, self._options.time_zone)
         return self._initial
 
     # ------------------------------------------------------------------------------------------------- beginnings
@@ -286,7 +286,7 @@ def _last_version(end: Offset) -> int:
 def _take(admission: Admission, sizes: Sizes) -> int:
     """Return how many of the next files of a commit are admitted."""
     if not sizes.together:
-        return admission.take(sizes.files)
+        return admission.take(sizes.files, sizes.counted)
     count = len(sizes.files)
     return count if admission.take_together(count, pc.sum(sizes.files).as_py() or 0) else 0
 

@@ -53,7 +53,7 @@ class StreamBatch(Readable):
 
     @property
     def num_files(self) -> int:
-        """The number of data files of the batch, those included that a condition rules out."""
+        """The number of data files of the batch."""
         return sum(part.files.num_rows for part in self._parts)
 
     @property
@@ -171,6 +171,7 @@ class StreamedTable:
         ignore_deletes: bool = False,
         ignore_changes: bool = False,
         skip_change_commits: bool = False,
+        skip_commits_where: str | None = None,
         fail_on_data_loss: bool = True,
     ) -> TableStream:
         """Read the table in batches of new rows: first its current rows, then those of later versions.
@@ -180,7 +181,10 @@ class StreamedTable:
         later ones only) or `starting_timestamp` on. A batch has at most `max_files` files (1000 if neither limit is
         given), and ends with the file that reaches `max_bytes`.
 
-        `columns` and the SQL predicate `where` are as in `scan`. With `changes`, the change data feed is read.
+        `columns` and the SQL predicate `where` are as in `scan`; files that `where` rules out do not count. With
+        `changes`, the change data feed is read. `skip_commits_where` is a condition on commits: those that meet it
+        return no rows. Its columns are version, operation, userMetadata, userName, userId, engineInfo, isolationLevel
+        and isBlindAppend.
 
         A version that deletes or updates rows is an error, unless `ignore_deletes` allows whole files to be removed,
         `skip_change_commits` skips such versions, or `ignore_changes` reads rewritten files again, unchanged rows
@@ -209,6 +213,8 @@ class StreamedTable:
             ignore_deletes=ignore_deletes,
             ignore_changes=ignore_changes,
             skip_change_commits=skip_change_commits,
+            where=where,
+            skip_commits_where=skip_commits_where,
             fail_on_data_loss=fail_on_data_loss,
         )
         planner = StreamPlanner(self._snapshot.update(), options)

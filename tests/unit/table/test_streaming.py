@@ -50,6 +50,25 @@ def test_columns_and_conditions_apply_to_every_batch(location: str) -> None:
     assert rows[0].column_names == ["id"]
 
 
+def test_files_that_a_condition_rules_out_cost_nothing_of_the_limits(location: str) -> None:
+    initial = Table.open(location).stream(max_files=1, where="part = 'p1'")
+    assert [batch.num_files for batch in initial] == [1, 1]
+    commits = Table.open(location).stream(max_files=1, starting_version=1, where="id < 1 OR id > 102")
+    assert [batch.num_files for batch in commits] == [1, 1]  # by statistics
+
+
+@pytest.mark.parametrize("condition", ["operation = 'DELETE'", "userMetadata LIKE 'erase%'", "version = 6"])
+@pytest.mark.parametrize("changes", [False, True])
+def test_commits_are_skipped_by_a_condition(location: str, condition: str, changes: bool) -> None:
+    Table.open(location).alter().set_properties({"delta.enableChangeDataFeed": True})
+    stream = Table.open(location).stream(starting_version="latest", skip_commits_where=condition, changes=changes)
+    list(stream)
+    Table.open(location).delete("id = 0", commit_info="erase 0")
+    Table.open(location).append({"id": [8], "part": ["p0"]})
+    assert Table.open(location).version == 7
+    assert _ids([batch.to_arrow() for batch in stream]) == [8]
+
+
 @pytest.mark.parametrize(
     ("start", "expected"), [({"starting_version": 3}, [2, 3, 102, 103]), ({"starting_version": "latest"}, [])]
 )
