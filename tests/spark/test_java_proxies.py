@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.sql import classic
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy
 from pyspark_delta.spark.sql.classic.session_catalog import SessionCatalogProxy
 
 pytestmark = pytest.mark.smoke

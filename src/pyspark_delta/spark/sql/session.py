@@ -27,6 +27,7 @@ from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_key, settings_like
 from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
 from pyspark_delta.spark.frames.catalyst.nodes import texts
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.catalyst.scan import unavailable
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified
@@ -37,7 +38,6 @@ from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG
 from pyspark_delta.spark.sql.classic.functions import BY_NAME, BY_PATH, ChangesFunction, register
 from pyspark_delta.spark.sql.classic.parser import install_parser
 from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, PROBE, PathCatalog, path_in
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy
 from pyspark_delta.spark.sql.classic.relations import CACHE_SIZE, Relations
 from pyspark_delta.spark.sql.classic.session_catalog import SessionCatalogProxy
 from pyspark_delta.spark.sql.classic.sessions import SessionReference

@@ -50,10 +50,21 @@ class ExpectedError(Py4JJavaError):  # type: ignore[misc]
 
 def relay(error: Exception) -> RelayedError:
     """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
+    return RelayedError(f"{error} {keep(error)}")
+
+
+def keep(error: Exception) -> str:
+    """Keep an error, and return the text by which `kept` finds it. The last 100 errors are kept."""
     install()
     number = next(_numbers)
     _failures.put(number, error)
-    return RelayedError(f"{error} (pyspark-delta failure {number})")
+    return f"(pyspark-delta failure {number})"
+
+
+def kept(text: str) -> Exception | None:
+    """Return the error of a text that contains what `keep` returned; None if there is none."""
+    mark = _MARK.search(text)
+    return None if mark is None else _failures.get(int(mark[1]))
 
 
 def pass_expected(gateway: Any) -> None:
@@ -91,7 +102,9 @@ def install() -> None:
             return
 
         def convert_exception(java_exception: Any) -> Any:
-            return _find(java_exception) or original(java_exception)
+            # Code that waits for a query catches StreamingQueryException, whatever ended the query.
+            is_of_query = java_exception is not None and _is_of_query(java_exception)
+            return (None if is_of_query else _find(java_exception)) or original(java_exception)
 
         convert_exception.restores_delta_errors = True  # type: ignore[attr-defined]
         setattr(captured, "convert_exception", convert_exception)  # noqa: B010 - its declared type is narrower
@@ -99,14 +112,18 @@ def install() -> None:
             logging.getLogger(name).addFilter(_Quiet())
 
 
+def _is_of_query(java_exception: Any) -> bool:
+    return str(java_exception.getClass().getSimpleName()) == "StreamingQueryException"
+
+
 def _find(java_exception: Any) -> Exception | None:
     for _ in range(_LONGEST_CHAIN):
         if java_exception is None:
             return None
-        mark = _MARK.search(str(java_exception.getMessage()))
-        if mark is not None:
-            return _failures.get(int(mark[1]))
-        if str(java_exception.getMessage()).startswith(_UNREADABLE):
+        text = str(java_exception.getMessage())
+        if _MARK.search(text) is not None:
+            return kept(text)
+        if text.startswith(_UNREADABLE):
             return _unreadable_file(java_exception)
         java_exception = java_exception.getCause()
     return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

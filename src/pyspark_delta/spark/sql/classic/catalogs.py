@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NoReturn
 from pyspark_delta.errors import DeltaError, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
 from pyspark_delta.spark.sql.classic.changes import apply_changes
 from pyspark_delta.spark.sql.classic.creation import Creation, writable
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of

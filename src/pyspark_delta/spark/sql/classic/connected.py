@@ -12,12 +12,12 @@ from pyspark_delta.catalog.names import resolve, resolve_or_create
 from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.proxies import crossing
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.session.identifiers import is_connected
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy, unsupported
 from pyspark_delta.spark.sql.classic.creation import Destination
 from pyspark_delta.spark.sql.classic.definitions import Declared
-from pyspark_delta.spark.sql.classic.proxies import crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, parts_of
 

@@ -18,9 +18,9 @@ from pyspark_delta.spark.api.builder import session_properties
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.proxies import crossing
 from pyspark_delta.spark.frames.schemas import to_spark
 from pyspark_delta.spark.sql.classic.definitions import Declared, declared
-from pyspark_delta.spark.sql.classic.proxies import crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import parts_of

@@ -10,7 +10,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.sql.classic.proxies import java_exception
+from pyspark_delta.spark.frames.catalyst.proxies import java_exception
 from pyspark_delta.spark.sql.classic.relations import CATALYST, Description, catalog_table
 from pyspark_delta.storage import normalize_location
 

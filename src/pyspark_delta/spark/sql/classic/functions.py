@@ -11,8 +11,8 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.nodes import elements
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
 from pyspark_delta.spark.frames.change_feed import read_change_feed
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
 from pyspark_delta.spark.sql.classic.relations import CATALYST
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 

@@ -16,10 +16,10 @@ from pyspark_delta.parser import parse
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.catalyst.error_relay import install
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, passing
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.path_names import rename_paths
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, passing
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.translation import Translator
 

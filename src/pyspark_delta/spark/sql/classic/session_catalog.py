@@ -16,6 +16,7 @@ from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing, forwarding
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.sql.classic.catalogs import capabilities
@@ -32,7 +33,6 @@ from pyspark_delta.spark.sql.classic.entries import (
     location_of_uri,
     write_entry,
 )
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing, forwarding
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.spark.sql.classic.proxies import JavaProxy, crossing
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 
