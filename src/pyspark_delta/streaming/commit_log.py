@@ -64,6 +64,10 @@ class CommitLog:
         """Return the commits that were read and not forgotten, in order."""
         return [self._read[version] for version in sorted(self._read)]
 
+    def modified(self, version: int) -> int | None:
+        """Return the modification time of a commit that is known, in ms since the epoch."""
+        return self._found[version].modification_time if version in self._found else None
+
     def forget(self, before: int) -> None:
         """Drop the commits before a version."""
         for held in (self._read, self._found):

@@ -19,6 +19,7 @@ from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits
+from pyspark_delta.streaming.backlog import Backlog, backlog
 from pyspark_delta.streaming.checks import reads_files
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
 from pyspark_delta.streaming.commits import FILE_COLUMNS, StreamCommit
@@ -56,6 +57,16 @@ class StreamPlanner:
         """The logical schema of the rows."""
         return self._start.schema
 
+    @property
+    def source(self) -> FileSource:
+        """The table, with the schema of the stream."""
+        return file_source(self._start)
+
+    @property
+    def known_end(self) -> Offset:
+        """The offset after the latest version that is known, without a look at the log."""
+        return self._at(self._log.latest_version + 1)
+
     def parse(self, text: str) -> Offset:
         """Return the offset of a text. Raises InvalidOffsetError, also for an offset of another table."""
         return self._own(Offset.parse(text))
@@ -63,7 +74,11 @@ class StreamPlanner:
     def end_of_table(self) -> Offset:
         """Return the offset after the latest version: the end of a run that reads all that is available now."""
         self._log.refresh()
-        return self._at(self._log.latest_version + 1)
+        return self.known_end
+
+    def backlog(self, position: Offset) -> Backlog:
+        """Return what is known to be outstanding after a position. Nothing is read for it."""
+        return backlog(self._log, self._initial, position)
 
     # ------------------------------------------------------------------------------------------------- where it ends
     def latest(self, start: Offset | None, limits: Limits | None = None, bound: Offset | None = None) -> Offset | None:
@@ -118,7 +133,7 @@ class StreamPlanner:
         self._check_position(position)
         self._check_end(end)
         files = pa.concat_tables([pa.schema(FILE_COLUMNS).empty_table(), *self._pieces(position, end)])
-        return [BatchFiles(file_source(self._start), self._without_excluded(files))]
+        return [BatchFiles(self.source, self._without_excluded(files))]
 
     def _pieces(self, position: Offset, end: Offset) -> Iterator[pa.Table]:
         names = [field.name for field in FILE_COLUMNS]

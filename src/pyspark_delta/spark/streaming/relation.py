@@ -1,0 +1,189 @@
+"""The relations of a stream: the leaf in its DataFrame, and the frames of its batches.
+
+A batch is read as a table is, by Spark's Parquet scan over a file index in Python. So it has the deletion vectors, the
+column mapping and the partition values of batch reads, and the filters of the query reach the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.planner import has_row_tracking
+from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex, Files
+from pyspark_delta.spark.frames.catalyst.file_metadata import can_expose, hide_last_column
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.nodes import elements
+from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
+from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_stream
+from pyspark_delta.spark.frames.relation_columns import table_columns
+from pyspark_delta.spark.streaming.errors import stream_callback
+from pyspark_delta.streaming.commits import FILE_COLUMNS
+from pyspark_delta.streaming.planner import BatchFiles
+
+RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+_LEAF = f"{RUNTIME}.StreamingExecutionRelation"
+_LEAF_MEMBERS = 5
+_RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
+_RELATION_MEMBERS = 5
+
+
+class StreamFileIndex(DeltaFileIndex):
+    """The files of one batch for Spark's planner, with errors as a query expects them."""
+
+    @stream_callback
+    def sizeInBytes(self) -> int:
+        return super().sizeInBytes()
+
+    @stream_callback
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
+        return self._list(elements(partition_filters), elements(data_filters))
+
+    @stream_callback
+    def inputFiles(self) -> Any:
+        return self._input_files()
+
+
+@dataclass(frozen=True)
+class BatchListing:
+    """The files of one way to read in a batch. `find` returns them, and is called when Spark plans the batch.
+
+    `identity` names the batch among those of the table.
+    """
+
+    location: str
+    find: Callable[[], pa.Table] = field(compare=False, repr=False)
+    identity: str
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
+    version: int | None = None
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        return self.find().combine_chunks()
+
+    def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
+        return self._files
+
+    def size_in_bytes(self) -> int:
+        return int(pc.sum(self._files["size"]).as_py() or 0)
+
+
+@dataclass(frozen=True)
+class BatchFrames:
+    """Makes the frames of the batches of a stream, which have the same columns.
+
+    `source` is the table with the schema of the stream. With `metadata`, the last column is `_metadata`.
+    """
+
+    spark: SparkSession
+    source: FileSource
+    metadata: bool
+
+    def of_files(self, parts: Sequence[BatchFiles], identity: str) -> DataFrame:
+        """Return the rows of the files of a batch."""
+        if not parts:
+            return self.empty()
+        frames = [
+            self._frame(part.source, part.files, f"{identity} {number}", _kinds(part.files["deletion_vector"]))
+            for number, part in enumerate(parts)
+        ]
+        return reduce(DataFrame.unionAll, frames)
+
+    def later(self, find: Callable[[], Sequence[BatchFiles]], identity: str) -> DataFrame:
+        """Return the rows of the files that `find` returns. It is called when Spark plans the batch.
+
+        The files are read in one way, that of `source`.
+        """
+        supports_vectors = is_supported(self.source.configuration, Feature.DELETION_VECTORS)
+        kinds = (Files.INTACT, Files.DELETED_FROM) if supports_vectors else (Files.ALL,)
+        return self._frame(self.source, lambda: pa.concat_tables([_NO_FILES, *_files(find())]), identity, kinds)
+
+    def empty(self) -> DataFrame:
+        """Return no rows."""
+        return self._frame(self.source, _NO_FILES, "", (Files.ALL,))
+
+    def _frame(
+        self, source: FileSource, files: pa.Table | Callable[[], pa.Table], identity: str, kinds: tuple[Files, ...]
+    ) -> DataFrame:
+        columns = table_columns(source.configuration, source.stored_too, source.constants)
+        find = files if callable(files) else lambda: files
+        listing = BatchListing(source.location, find, identity, source.storage_options)
+        return catalyst_frame_of_stream(
+            self.spark,
+            listing,
+            columns,
+            kinds,
+            StreamFileIndex,
+            row_tracking=self.metadata and has_row_tracking(source.configuration),
+            metadata=self.metadata,
+        )
+
+
+def can_have_metadata(source: FileSource) -> bool:
+    """Return True if the stream can have the hidden column `_metadata`."""
+    return not source.constants and can_expose(table_columns(source.configuration).names)
+
+
+def leaf_frame(spark: SparkSession, source: Any, frames: BatchFrames) -> DataFrame:
+    """Return the DataFrame of a stream. `source` implements Spark's trait `Source`; a query calls it for each batch."""
+    jvm = jvm_of(spark)
+    types = jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils")
+    output = types.toAttributes(frames.empty()._jdf.schema())
+    unnamed = getattr(jvm.module(_LEAF), "apply$default$4")()
+    leaf = jvm.type(_LEAF)(source, output, jvm.none, unnamed, spark._jsparkSession)
+    frame = frame_of_plan(spark, leaf)
+    return hide_last_column(jvm, frame) if frames.metadata else frame
+
+
+def unavailable(spark: SparkSession) -> str | None:
+    """Return why this Spark cannot use a stream's source in Python; None if it can. It is tried once for each JVM.
+
+    The file index of batch reads is tried elsewhere.
+    """
+    return _try_internals(spark.sparkContext._gateway, SparkContext._gateway is not None)
+
+
+@lru_cache(maxsize=2)
+def _try_internals(gateway: Any, _: bool) -> str | None:
+    from py4j.clientserver import ClientServer
+
+    if not isinstance(gateway, ClientServer):
+        return "PYSPARK_PIN_THREAD is false, so that calls do not know their query"
+    try:
+        jvm = Jvm(gateway)
+        text = jvm.type(f"{RUNTIME}.SerializedOffset")("{}")
+        if str(text.json()) != "{}":
+            return f"an offset was converted to {text.json()}"
+        for name, members in ((_LEAF, _LEAF_MEMBERS), (_RELATION, _RELATION_MEMBERS)):
+            [constructor] = jvm.load_class(name).getConstructors()
+            if constructor.getParameterCount() != members:
+                return f"{name} has {constructor.getParameterCount()} members"
+        getattr(jvm.module(_LEAF), "apply$default$4")()
+        jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils")
+        jvm.type("org.apache.spark.sql.connector.read.streaming.ReadLimit").maxFiles(1)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return None
+
+
+_NO_FILES = pa.schema(FILE_COLUMNS).empty_table()
+
+
+def _files(parts: Sequence[BatchFiles]) -> list[pa.Table]:
+    names = [column.name for column in FILE_COLUMNS]
+    return [part.files.select(names) for part in parts]
+
+
+def _kinds(vectors: pa.ChunkedArray) -> tuple[Files, ...]:
+    if vectors.null_count == len(vectors):
+        return (Files.ALL,)
+    return (Files.DELETED_FROM,) if vectors.null_count == 0 else (Files.INTACT, Files.DELETED_FROM)
