@@ -1,8 +1,8 @@
 """`enable(spark)`: the session reads and writes Delta tables natively, with PySpark's own methods.
 
 PySpark has no hook for planning in Python, so `enable` wraps members of its classes. In enabled sessions,
-`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo` support Delta;
-`SparkSession.sql`, `SparkSession.readStream` and `DataFrame.writeStream` explain what is not supported. Other sessions
+`SparkSession.read`, `SparkSession.readStream`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo` support
+Delta; `SparkSession.sql` and `DataFrame.writeStream` explain what is not supported. Other sessions
 do not change, nor do other formats, except that they cannot be written into the directory of a Delta table.
 `disable` undoes `enable`.
 """
@@ -30,7 +30,8 @@ from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
 from pyspark_delta.spark.session.reader import DeltaAwareReader
 from pyspark_delta.spark.session.sql_hooks import install_sql, run_on_connect, uninstall_sql
-from pyspark_delta.spark.session.streams import DeltaAwareStreamReader, DeltaAwareStreamWriter
+from pyspark_delta.spark.session.stream_reader import DeltaAwareStreamReader
+from pyspark_delta.spark.session.streams import DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql, refuse_truncate
 

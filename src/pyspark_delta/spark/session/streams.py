@@ -1,4 +1,4 @@
-"""`spark.readStream` and `df.writeStream` of enabled sessions: Delta streams are refused when they are created."""
+"""`df.writeStream` of enabled sessions: Delta streams are refused when they are created."""
 
 from __future__ import annotations
 
@@ -10,34 +10,15 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.conf.sessions import enabled, session_key
 from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
 from pyspark_delta.spark.session.identifiers import is_named
-from pyspark_delta.spark.session.mixins import FormatMixin
 from pyspark_delta.spark.session.sql_hooks import install_sql, uninstall_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_READ_INSTEAD = (
-    "Read the table with spark.read; the rows that changed since a version are in its change data feed, with "
-    "option('readChangeFeed', True) and option('startingVersion', version)."
-)
 _WRITE_INSTEAD = (
     "Write each batch in foreachBatch, with batch.write.format('delta').mode('append').save(path); with the options "
     "txnAppId and txnVersion, a repeated batch is not written twice."
 )
-
-
-class DeltaAwareStreamReader(FormatMixin):
-    """PySpark's DataStreamReader, which refuses Delta."""
-
-    def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
-        if self._delta_chosen(format):
-            refuse_to_read()
-        return super().load(path, format, schema, **options)
-
-    def table(self, tableName: str) -> Any:
-        if is_named(self._delta_session, tableName):
-            refuse_to_read()
-        return super().table(tableName)
 
 
 class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
@@ -102,15 +83,6 @@ def _enabling(func: Callable[[DataFrame, int], object]) -> Callable[[DataFrame, 
             enabled.discard(key)
 
     return call
-
-
-def refuse_to_read() -> NoReturn:
-    """Raise InvalidOperationError with an alternative way to read."""
-    raise InvalidOperationError(
-        f"pyspark-delta does not read Delta tables as a stream. {_READ_INSTEAD}",
-        error_class="DELTA_STREAMING_READ_UNSUPPORTED",
-        sqlstate="0A000",
-    )
 
 
 def refuse_to_write() -> NoReturn:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.features import Feature, is_supported
@@ -33,6 +32,7 @@ from pyspark_delta.streaming.planner import BatchFiles
 RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _LEAF = f"{RUNTIME}.StreamingExecutionRelation"
 _LEAF_MEMBERS = 5
+_NAME = "org.apache.spark.sql.catalyst.streaming.UserProvided"
 _RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
 _RELATION_MEMBERS = 5
 
@@ -133,13 +133,16 @@ def can_have_metadata(source: FileSource) -> bool:
     return not source.constants and can_expose(table_columns(source.configuration).names)
 
 
-def leaf_frame(spark: SparkSession, source: Any, frames: BatchFrames) -> DataFrame:
-    """Return the DataFrame of a stream. `source` implements Spark's trait `Source`; a query calls it for each batch."""
+def leaf_frame(spark: SparkSession, source: Any, frames: BatchFrames, name: str | None = None) -> DataFrame:
+    """Return the DataFrame of a stream. `source` implements Spark's trait `Source`; a query calls it for each batch.
+
+    `name` identifies the source among those of a query.
+    """
     jvm = jvm_of(spark)
     types = jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils")
     output = types.toAttributes(frames.empty()._jdf.schema())
-    unnamed = getattr(jvm.module(_LEAF), "apply$default$4")()
-    leaf = jvm.type(_LEAF)(source, output, jvm.none, unnamed, spark._jsparkSession)
+    named = getattr(jvm.module(_LEAF), "apply$default$4")() if name is None else jvm.type(_NAME)(name)
+    leaf = jvm.type(_LEAF)(source, output, jvm.none, named, spark._jsparkSession)
     frame = frame_of_plan(spark, leaf)
     return hide_last_column(jvm, frame) if frames.metadata else frame
 
@@ -149,11 +152,11 @@ def unavailable(spark: SparkSession) -> str | None:
 
     The file index of batch reads is tried elsewhere.
     """
-    return _try_internals(spark.sparkContext._gateway, SparkContext._gateway is not None)
+    return _try_internals(spark.sparkContext._gateway)
 
 
 @lru_cache(maxsize=2)
-def _try_internals(gateway: Any, _: bool) -> str | None:
+def _try_internals(gateway: Any) -> str | None:
     from py4j.clientserver import ClientServer
 
     if not isinstance(gateway, ClientServer):
@@ -163,7 +166,7 @@ def _try_internals(gateway: Any, _: bool) -> str | None:
         text = jvm.type(f"{RUNTIME}.SerializedOffset")("{}")
         if str(text.json()) != "{}":
             return f"an offset was converted to {text.json()}"
-        for name, members in ((_LEAF, _LEAF_MEMBERS), (_RELATION, _RELATION_MEMBERS)):
+        for name, members in ((_LEAF, _LEAF_MEMBERS), (_RELATION, _RELATION_MEMBERS), (_NAME, 1)):
             [constructor] = jvm.load_class(name).getConstructors()
             if constructor.getParameterCount() != members:
                 return f"{name} has {constructor.getParameterCount()} members"

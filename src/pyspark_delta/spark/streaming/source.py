@@ -19,7 +19,6 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.errors import StreamError, StreamSchemaError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.streaming.errors import stream_callback
