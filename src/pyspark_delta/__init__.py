@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from pyspark_delta.spark.api.table import DeltaTable
     from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip, disable, enable
     from pyspark_delta.spark.source import DefaultSource
+    from pyspark_delta.spark.streaming.batch import streaming_batch
     from pyspark_delta.table import Table
     from pyspark_delta.table.transaction import Transaction
 
@@ -166,10 +167,10 @@ __all__ = [
     "StaleMetadataError",
     "StorageError",
     "StoreThrottledError",
-    "Table",
     "StreamDataLossError",
     "StreamError",
     "StreamSchemaError",
+    "Table",
     "TableAlreadyExistsError",
     "TableNotFoundError",
     "TableReplacedError",
@@ -189,6 +190,7 @@ __all__ = [
     "enable",
     "errors",
     "sql",
+    "streaming_batch",
 ]
 
 PUBLIC_MODULES = (
@@ -222,6 +224,7 @@ _HOMES = {
     "enable": "pyspark_delta.spark.session.enable",
     "errors": "",
     "sql": "pyspark_delta.interpreter",
+    "streaming_batch": "pyspark_delta.spark.streaming.batch",
     **dict.fromkeys(
         (name for name in __all__ if name.endswith(("Error", "Exception", "Warning"))), "pyspark_delta.errors"
     ),

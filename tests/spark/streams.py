@@ -1,73 +1,71 @@
-"""Runs of queries over the stream of a table: their batches, and the offsets in their checkpoint."""
+"""Streams for tests: a source of files with known rows, and queries that read what there is and end."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
-SECONDS = 120
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table import Table
+
+LIMIT = 120  # seconds that a query may take
 
 
-@dataclass
-class Run:
-    """The batches of one run: their rows as tuples, and the progress of each trigger with a batch."""
+class Source:
+    """Files with the rows 0, 1, ...: each has ten, and is one micro-batch."""
 
-    batches: dict[int, list[tuple[Any, ...]]]
-    progress: Sequence[Any]
+    def __init__(self, spark: SparkSession, folder: Path, files: int = 2) -> None:
+        self._spark, self.path, self.files = spark, str(folder / "source"), 0
+        self.add(files)
+
+    def add(self, files: int = 1) -> None:
+        """Add files. Those that are added at once are read in any order."""
+        start = self.files * 10
+        rows = self._spark.range(start, start + files * 10, 1, files)
+        rows.write.mode("append").parquet(self.path)
+        self.files += files
+
+    def stream(self, *columns: str) -> DataFrame:
+        """A stream of the rows, with columns of SQL."""
+        reader = self._spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+        return reader.parquet(self.path).selectExpr(*columns or ["id"])
 
     @property
-    def rows(self) -> list[tuple[Any, ...]]:
-        """All rows, sorted."""
-        return sorted(row for batch in self.batches.values() for row in batch)
-
-    @property
-    def ids(self) -> list[Any]:
-        """The values of the first column, sorted."""
-        return [row[0] for row in self.rows]
+    def ids(self) -> list[int]:
+        return list(range(self.files * 10))
 
 
-def run(frame: DataFrame, checkpoint: Path, **trigger: Any) -> Run:
-    """Run a query over everything that is available, and return its batches."""
-    batches: dict[int, list[tuple[Any, ...]]] = {}
-    query = started(frame, checkpoint, batches, **(trigger or {"availableNow": True}))
-    assert query.awaitTermination(SECONDS)
-    return Run(batches, query.recentProgress)
+def writer(frame: DataFrame, checkpoint: Path, **options: object) -> Any:
+    """A writer of Delta for a query that reads what there is and ends."""
+    made = frame.writeStream.format("delta").trigger(availableNow=True)
+    return made.options(checkpointLocation=str(checkpoint), **options)  # type: ignore[arg-type]
 
 
-def started(
-    frame: DataFrame, checkpoint: Path, batches: dict[int, list[tuple[Any, ...]]] | None = None, **trigger: Any
-) -> StreamingQuery:
-    """Start a query that keeps the rows of its batches."""
-    kept = {} if batches is None else batches
-
-    def keep(batch: DataFrame, number: int) -> None:
-        kept[number] = [tuple(row) for row in batch.collect()]
-
-    writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
-    return (writer.trigger(**trigger) if trigger else writer).start()
+def run(query: StreamingQuery) -> StreamingQuery:
+    """The query, when it has ended."""
+    assert query.awaitTermination(LIMIT)
+    assert query.exception() is None
+    return query
 
 
-def offsets(checkpoint: Path) -> list[list[dict[str, Any]]]:
-    """The offsets of each planned batch, one for each source."""
-    files = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
-    return [[json.loads(line) for line in path.read_text().splitlines()[2:]] for path in files]
+def ids(path: object) -> list[int]:
+    """The values of the column `id` in a table, sorted."""
+    return sorted(Table.open(str(path)).scan().to_arrow()["id"].to_pylist())
 
 
-def position(offset: dict[str, Any]) -> tuple[int, int, bool]:
-    """The version, index and snapshot flag of an offset."""
-    return (offset["reservoirVersion"], offset["index"], offset["isStartingVersion"])
+def transactions(path: object) -> dict[str, int]:
+    """The application transactions of a table."""
+    return {name: found.version for name, found in Snapshot.load(str(path)).transactions().items()}
 
 
-def rewind(checkpoint: Path, batch: int) -> None:
-    """Make a batch the last that is planned, and not complete, as if the process had ended in it."""
-    for folder, first in (("offsets", batch + 1), ("commits", batch)):
-        for path in (checkpoint / folder).iterdir():
-            number = path.name.removeprefix(".").split(".")[0]
-            if number.isdigit() and int(number) >= first:
-                path.unlink()
+def numbers(folder: Path) -> list[int]:
+    """The numbers of the batches in a log of a checkpoint."""
+    return sorted(int(file.name) for file in _files(folder) if file.name.isdecimal())
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return folder.iterdir() if folder.exists() else ()

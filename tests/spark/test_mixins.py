@@ -14,7 +14,8 @@ from pyspark.sql.streaming import readwriter as streaming
 from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.mixins import DeltaMixin, mixed_class
 from pyspark_delta.spark.session.reader import DeltaAwareReader
-from pyspark_delta.spark.session.streams import DeltaAwareStreamReader, DeltaAwareStreamWriter
+from pyspark_delta.spark.session.stream_reader import DeltaAwareStreamReader
+from pyspark_delta.spark.session.stream_writer import DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 
 MIXED = [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.made_tables import DataFile, make_table
-from tests.spark.streams import offsets, position, rewind, run, started
+from tests.spark.stream_runs import offsets, position, rewind, run, started
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.spark.streaming.relation import StreamFileIndex

@@ -46,14 +46,6 @@ class Unsupported:
     def test_streams_are_refused_when_they_are_made(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path / "t")
         session.range(3).write.format("delta").save(path)
-        reads: tuple[Callable[[], object], ...] = (
-            lambda: session.readStream.format("delta").load(path),
-            lambda: session.readStream.load(path, format="DELTA"),
-            lambda: session.readStream.table(f"delta.`{path}`"),
-        )
-        for read in reads:
-            with pytest.raises(InvalidOperationError, match=r"spark\.read"):
-                read()
         stream = session.readStream.format("rate").load().selectExpr("value AS id")
         writes: tuple[Callable[[], object], ...] = (
             lambda: stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(path),

@@ -60,7 +60,9 @@ def _execute(
             return staged
         try:
             reads = staged.draft.reads.union(staged.source_reads)
-            state = commit_draft(replace(staged.draft, reads=reads), state_of(snapshot))
+            transactions = staged.draft.transactions if transaction is None else (transaction,)
+            draft = replace(staged.draft, reads=reads, transactions=transactions)
+            state = commit_draft(draft, state_of(snapshot))
         except DeltaError as error:
             if never_lands(error, state_of(snapshot)):
                 discard(snapshot, staged.written)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, no_files
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation, no_files
 from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.transaction.combination import together
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.write.options import WriteOptions
-from pyspark_delta.write.provenance import table_operation, write_metrics, write_operation
+from pyspark_delta.write.engine import WriteRequest
+from pyspark_delta.write.provenance import batch_operation, table_operation, write_metrics, write_operation
 from pyspark_delta.write.replacement import Replaced, count_rows
 from pyspark_delta.write.target import Target
 from pyspark_delta.write.written import Written
@@ -36,10 +37,9 @@ class Staged:
         return [*self.new.paths, *self.kept.paths, *changes]
 
 
-def draft_write(
-    mode: str, options: WriteOptions, target: Target, staged: Staged, *, statement: str = "", engine: str = ""
-) -> CommitDraft:
-    """Return the draft of a write of the save mode; `statement` and `engine` are for the history."""
+def draft_write(request: WriteRequest, target: Target, staged: Staged, engine: str) -> CommitDraft:
+    """Return the draft of a write; `engine` is for the history."""
+    mode, options = request.mode, request.options
     new, kept, replaced = staged.new, staged.kept, staged.replaced
     nothing = no_files() if mode == "overwrite" else None  # of a table that did not exist
     metrics = write_metrics(
@@ -50,9 +50,7 @@ def draft_write(
         deleted_rows=_deleted_rows(replaced, kept),
     )
     draft = CommitDraft(
-        operation=table_operation(statement, options, metrics)
-        if statement
-        else write_operation(mode, options, metrics),
+        operation=_operation(request, metrics),
         adds=together(new.files, kept.files) if kept.files.num_rows else new.files,
         changes=no_files() if staged.changes is None else staged.changes,
         data_change=options.data_change,
@@ -65,6 +63,14 @@ def draft_write(
         engine_info=engine_info(engine),
     )
     return draft if replaced is None else replace(draft, removes=replaced.removed, reads=replaced.reads)
+
+
+def _operation(request: WriteRequest, metrics: Mapping[str, int]) -> Operation:
+    if request.batch is not None:
+        return batch_operation(request.batch, metrics)
+    if request.statement:
+        return table_operation(request.statement, request.options, metrics)
+    return write_operation(request.mode, request.options, metrics)
 
 
 def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:

@@ -28,11 +28,21 @@ from pyspark_delta.write.written import Written
 
 
 @dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """A micro-batch of a streaming query, for the history: `output_mode` is Append or Complete."""
+
+    query_id: str
+    number: int
+    output_mode: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriteRequest:
     """One write, as the user requested it.
 
     `mode` is append, overwrite, error, ignore or replace; replace keeps only the id and the history of the table.
     `statement` is the name of the operation if the write creates a table from a query, such as CREATE TABLE AS SELECT.
+    `batch` is the micro-batch that the rows are; None if no streaming query writes them.
     """
 
     location: str
@@ -40,6 +50,7 @@ class WriteRequest:
     options: WriteOptions
     must_exist: bool = False
     statement: str = ""
+    batch: StreamBatch | None = None
 
 
 @dataclass(frozen=True)

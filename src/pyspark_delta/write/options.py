@@ -21,7 +21,7 @@ from pyspark_delta.transaction.write_plan import FileOptions
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 
-_KNOWN = (
+KNOWN = (
     "mergeSchema",
     "overwriteSchema",
     "replaceWhere",
@@ -167,13 +167,18 @@ _Given = Mapping[str, tuple[str, str]]
 
 
 def _warn_unknown(given: _Given) -> None:
-    known = {name.lower(): name for name in _KNOWN}
+    known = {name.lower(): name for name in KNOWN}
     for folded, (name, _) in given.items():
-        if folded in known or folded.startswith("delta.") or _is_storage(folded):
+        if folded in known or is_free_option(folded):
             continue
         near = difflib.get_close_matches(folded, known, n=1)
         hint = f" Did you mean '{known[near[0]]}'?" if near else ""
         warnings.warn(DeltaWarning(f"The write option '{name}' is not known and has no effect.{hint}"), stacklevel=4)
+
+
+def is_free_option(folded: str) -> bool:
+    """Return True for an option in lower case whose name is open: a table property, or one of the storage."""
+    return folded.startswith("delta.") or _is_storage(folded)
 
 
 def _is_storage(folded: str) -> bool:

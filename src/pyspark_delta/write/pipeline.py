@@ -87,12 +87,12 @@ def _write_rows(
     snapshot = open_table(request)
     if snapshot is None:
         return _create(request, data, session, rows)
+    if request.mode == "ignore" or snapshot.holds_transaction(request.options.transaction):
+        return None
     if request.mode == "error":
         if request.statement:
             raise TableAlreadyExistsError(request.location, "Use append() to add rows, or createOrReplace().")
         raise TableAlreadyExistsError(request.location)
-    if request.mode == "ignore" or snapshot.holds_transaction(request.options.transaction):
-        return None
     _warn_about_append(request)
     return _change(request, data, snapshot, session, rows)
 
@@ -193,8 +193,7 @@ def _staged(plan: WritePlan, snapshot: Snapshot, rows: RowWriter, new: Written, 
 
 def draft_plan(plan: WritePlan, staged: Staged, engine: str) -> CommitDraft:
     """Return the draft of the commit with the files of a write; `engine` is for the history."""
-    request = plan.request
-    return draft_write(request.mode, request.options, plan.target, staged, statement=request.statement, engine=engine)
+    return draft_write(plan.request, plan.target, staged, engine)
 
 
 def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engine: str) -> CommittedWrite:

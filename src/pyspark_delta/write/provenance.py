@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.json import dump_json
+from pyspark_delta.write.engine import StreamBatch
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written
 
@@ -40,6 +41,18 @@ def table_operation(name: str, options: WriteOptions, metrics: Mapping[str, int]
         "properties": dump_json(dict(options.properties)).decode(),
     }
     return Operation(name, parameters, metrics)
+
+
+def batch_operation(batch: StreamBatch, metrics: Mapping[str, int]) -> Operation:
+    """Return the operation of a micro-batch; `metrics` are those of a write."""
+    parameters = {"outputMode": batch.output_mode, "queryId": batch.query_id, "epochId": str(batch.number)}
+    counts = {
+        "numAddedFiles": metrics["numFiles"],
+        "numRemovedFiles": metrics.get("numRemovedFiles", 0),
+        "numOutputRows": metrics["numOutputRows"],
+        "numOutputBytes": metrics["numOutputBytes"],
+    }
+    return Operation("STREAMING UPDATE", parameters, counts)
 
 
 def write_metrics(

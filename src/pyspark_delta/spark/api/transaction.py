@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.ddl.change import TableChange, draft_change
 from pyspark_delta.ddl.properties import set_properties, unset_properties
 from pyspark_delta.display import html_facts
@@ -17,6 +18,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.conf.arguments import check_values
+from pyspark_delta.spark.conf.batches import batch_transaction
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import counts_frame
@@ -79,6 +81,7 @@ class DeltaTransaction:
         self._writes = 0
         self._user_metadata: str | None = None
         self._is_done = False
+        self._of_batch: SetTransaction | None = None
 
     @property
     def version(self) -> int | None:
@@ -122,7 +125,9 @@ class DeltaTransaction:
         An application transaction that they name applies to the whole transaction.
         """
         self._transaction.require_open()
-        options = with_session_defaults(self._spark, options)
+        self._of_batch = self._of_batch or batch_transaction(self._spark, self._snapshot.location)
+        transaction = options.transaction or self._of_batch
+        options = with_session_defaults(self._spark, replace(options, transaction=transaction))
         if options.transaction is not None:
             self.setTransaction(options.transaction.app_id, options.transaction.version)
         return options

@@ -18,8 +18,12 @@ _DEFAULT_FORMAT = "spark.sql.sources.default"
 TIME_ZONE = "spark.sql.session.timeZone"
 
 enabled: set[str] = set()
-"""The keys of the enabled sessions."""
+"""The keys of the sessions that `enable` was called for."""
 
+ENABLED_SESSION = "spark.pyspark_delta.enabledSession"
+"""The setting with the key of the session that `enable` was called for. Spark copies it when it clones a session."""
+
+_ORIGIN = "_pyspark_delta_enabled_session"
 _KEY = "_pyspark_delta_session_key"
 _answers: dict[tuple[str, str], Any] = {}  # by owner and question
 
@@ -62,9 +66,40 @@ def settings_like(spark: SparkSession, pattern: str) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def set_enabled(spark: SparkSession) -> None:
+    """Enable a session, and the sessions that Spark clones from it, as it does for every run of a streaming query."""
+    key = session_key(spark)
+    enabled.add(key)
+    if hasattr(spark, "_jsparkSession"):
+        spark.conf.set(ENABLED_SESSION, key)
+
+
+def set_disabled(spark: SparkSession) -> None:
+    """Undo `set_enabled`. For a clone, only the clone is disabled."""
+    enabled.discard(session_key(spark))
+    spark.__dict__.pop(_ORIGIN, None)
+    if hasattr(spark, "_jsparkSession"):
+        spark.conf.unset(ENABLED_SESSION)
+
+
 def is_enabled(spark: SparkSession) -> bool:
-    """Return True if the session is enabled."""
-    return bool(enabled) and session_key(spark) in enabled
+    """Return True if the session is enabled, or a clone of an enabled one."""
+    return bool(enabled) and (session_key(spark) in enabled or _origin(spark) in enabled)
+
+
+def is_clone(spark: SparkSession) -> bool:
+    """Return True if an enabled session is a clone of the one that `enable` was called for."""
+    return session_key(spark) not in enabled
+
+
+def _origin(spark: SparkSession) -> str | None:
+    """Return the key of the session that a clone was enabled with; None if it is no clone of an enabled session."""
+    known: str | None = spark.__dict__.get(_ORIGIN)
+    if known is None and hasattr(spark, "_jsparkSession"):
+        known = spark.conf.get(ENABLED_SESSION, None)
+        if known is not None:
+            spark.__dict__[_ORIGIN] = known
+    return known
 
 
 def is_delta(spark: SparkSession, source: str | None) -> bool:

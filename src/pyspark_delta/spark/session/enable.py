@@ -22,7 +22,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
-from pyspark_delta.spark.conf.sessions import enabled, is_enabled, session_key, settings_like
+from pyspark_delta.spark.conf.sessions import enabled, is_enabled, set_disabled, set_enabled, settings_like
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
 from pyspark_delta.spark.session.format_check import check_statement
 from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
@@ -31,7 +31,7 @@ from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
 from pyspark_delta.spark.session.reader import DeltaAwareReader
 from pyspark_delta.spark.session.sql_hooks import install_sql, run_on_connect, uninstall_sql
 from pyspark_delta.spark.session.stream_reader import DeltaAwareStreamReader
-from pyspark_delta.spark.session.streams import DeltaAwareStreamWriter
+from pyspark_delta.spark.session.stream_writer import DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql, refuse_truncate
 
@@ -74,8 +74,9 @@ def enable(spark: SparkSession) -> SparkSession:
     with _lock:
         for owner, name, make in members:
             _wrap(owner, name, make)
-        is_new = session_key(spark) not in enabled
-        enabled.add(session_key(spark))
+        is_new = not is_enabled(spark)
+        if is_new:
+            set_enabled(spark)
     if is_new:
         _warn_of_delta_spark(spark)
         if use_running_python(spark):
@@ -88,7 +89,7 @@ def disable(spark: SparkSession) -> SparkSession:
     """Undo `enable` for a session, and return it. When no session is enabled, PySpark's classes are restored."""
     uninstall_sql(spark)
     with _lock:
-        enabled.discard(session_key(spark))
+        set_disabled(spark)
         if not enabled:
             for member in reversed(_wrapped):
                 setattr(member.owner, member.name, member.before)

@@ -73,7 +73,7 @@ class DefaultSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with boundary():
-            from pyspark_delta.spark.session.streams import refuse_to_write
+            from pyspark_delta.spark.session.stream_writer import refuse_to_write
 
             refuse_to_write()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.batches import batch_transaction, is_in_batch
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
 from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
@@ -42,7 +43,8 @@ def _run(
 
     `limit` is how often the statement may run again after a conflict.
     """
-    transaction = with_session_defaults(spark, WriteOptions()).transaction
+    transaction = batch_transaction(spark, current().location) if is_in_batch(spark) else None
+    transaction = with_session_defaults(spark, WriteOptions(transaction=transaction)).transaction
     compaction = auto_compaction(spark)
     done = execute(current, statement, limit=limit, transaction=transaction)
     if done is None or done.draft is not None:

@@ -17,6 +17,7 @@ from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.conf.batches import batch_transaction
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
@@ -44,7 +45,7 @@ from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.transaction.write_plan import FileOptions
 from pyspark_delta.write.engine import WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import WriteOptions, parse_mode, parse_options
-from pyspark_delta.write.pipeline import stage_rows, write_rows
+from pyspark_delta.write.pipeline import open_table, plan_write, stage_rows, write_rows
 from pyspark_delta.write.replacement import Replaced
 from pyspark_delta.write.selection import ReplaceWhere, Where
 from pyspark_delta.write.written import Written, has_row_ids
@@ -100,10 +101,17 @@ def insert_into(frame: DataFrame, location: str, options: WriteOptions, *, overw
 
 def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     """Write in one commit; return the committed version, None if there was nothing to do. Raises as `save`."""
-    spark = frame.sparkSession
-    request = replace(request, options=with_session_defaults(spark, request.options))
+    return write_frame_rows(FrameRows(frame), request)
+
+
+def write_frame_rows(rows: FrameRows, request: WriteRequest) -> int | None:
+    """Write the rows of a frame, as `write_table`."""
+    frame = rows.frame
+    spark, options = frame.sparkSession, request.options
+    transaction = options.transaction or batch_transaction(spark, request.location)
+    request = replace(request, options=with_session_defaults(spark, replace(options, transaction=transaction)))
     compaction = auto_compaction(spark)
-    committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), FrameRows(frame))
+    committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), rows)
     if committed is not None or request.mode != "ignore":
         after_commit(spark)
     if committed is None:
@@ -115,6 +123,13 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
 
     compact_commit(spark, compaction, latest, committed.version, committed.configuration)
     return committed.version
+
+
+def check_write(frame: DataFrame, request: WriteRequest) -> None:
+    """Raise what a write raises for its options and columns on the newest version of the table. Nothing is written."""
+    spark = frame.sparkSession
+    request = replace(request, options=with_session_defaults(spark, request.options))
+    plan_write(request, frame_schema(frame), open_table(request), SparkSessionChoices(spark))
 
 
 def stage_change(
@@ -172,16 +187,20 @@ class FrameRows:
     """The rows of a frame, which Spark jobs write (`RowWriter`)."""
 
     def __init__(self, frame: DataFrame) -> None:
-        self._frame, self._spark = frame, frame.sparkSession
+        self.frame, self._spark = frame, frame.sparkSession
         self.engine = f"PySpark/{self._spark.version}"
 
     def source_reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:
         """Return what the frame reads from the table itself. Raises as `frame_reads`."""
-        return frame_reads(self._spark, self._frame, snapshot, "WRITE", isolation)
+        return frame_reads(self._spark, self.frame, snapshot, "WRITE", isolation)
+
+    def rows(self) -> DataFrame:
+        """Return the frame whose plan the jobs run."""
+        return self.frame
 
     def write_new(self, plan: WritePlan) -> Written:
         """Write the rows of the frame. Raises as `apply_rules` and `write_frame`."""
-        ruled = apply_rules(self._frame, plan.data, plan.context, plan.rules())
+        ruled = apply_rules(self.rows(), plan.data, plan.context, plan.rules())
         context = ruled.context
         exchange = exchange_of(self._spark, plan.options, plan.configuration, context.schema.names)
         if exchange is None:

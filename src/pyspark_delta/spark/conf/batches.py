@@ -1,0 +1,75 @@
+"""The transactions of micro-batches: `streaming_batch` names them, and the writes and statements in it take them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from pyspark_delta.actions.model import SetTransaction
+from pyspark_delta.spark.conf.sessions import session_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class BatchTransactions:
+    """The transactions of one micro-batch, one for each write or statement.
+
+    The first on a table has the id of the query, as in a stream that Delta writes itself. Those that follow on the same
+    table need names of their own, or they would count as its repetition. A repeated batch gives the same names, if it
+    runs the same statements on a table in the same order.
+    """
+
+    def __init__(self, query_id: str, number: int) -> None:
+        self.query_id, self.number = query_id, number
+        self._taken: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def take(self, location: str) -> SetTransaction:
+        """Return the transaction of the next write or statement on the table at a location."""
+        with self._lock:
+            self._taken[location] += 1
+            nth = self._taken[location]
+        return SetTransaction(app_id=self.query_id if nth == 1 else f"{self.query_id}/{nth}", version=self.number)
+
+
+_here: ContextVar[BatchTransactions | None] = ContextVar("_here", default=None)
+_of_sessions: dict[str, BatchTransactions] = {}  # by the session of the batch, for threads that a function starts
+
+
+@contextmanager
+def naming(spark: SparkSession, batch: BatchTransactions) -> Iterator[None]:
+    """Let a batch name the transactions of this thread, and of the batch's session, while the block runs."""
+    key = session_key(spark)
+    token, before = _here.set(batch), _of_sessions.get(key)
+    _of_sessions[key] = batch
+    try:
+        yield
+    finally:
+        _here.reset(token)
+        if before is None:
+            del _of_sessions[key]
+        else:
+            _of_sessions[key] = before
+
+
+def is_in_batch(spark: SparkSession) -> bool:
+    """Return True if a batch names the transactions of the caller."""
+    return _batch(spark) is not None
+
+
+def batch_transaction(spark: SparkSession, location: str) -> SetTransaction | None:
+    """Return the transaction of a write or statement on a table; None outside of `streaming_batch`. Call it once."""
+    batch = _batch(spark)
+    return None if batch is None else batch.take(location)
+
+
+def _batch(spark: SparkSession) -> BatchTransactions | None:
+    here = _here.get()
+    if here is not None or not _of_sessions:
+        return here
+    return _of_sessions.get(session_key(spark))

@@ -1,0 +1,261 @@
+"""`df.writeStream` of enabled sessions: PySpark's DataStreamWriter, with Delta tables on classic sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.spark.conf import write_defaults
+from pyspark_delta.spark.conf.sessions import is_clone, is_enabled
+from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
+from pyspark_delta.spark.session.frame_writer import refuse_name
+from pyspark_delta.spark.session.identifiers import (
+    Identified,
+    check_path_option,
+    identify,
+    identify_or_create,
+    is_named,
+)
+from pyspark_delta.spark.session.mixins import mixed_class
+from pyspark_delta.spark.session.sql_hooks import has_sql, install_sql, uninstall_sql
+from pyspark_delta.spark.streaming.errors import CausedQuery
+from pyspark_delta.spark.streaming.query import QueryChoices, start_query, unavailable, warn_of_fallback
+from pyspark_delta.spark.streaming.sink import StreamWrite
+from pyspark_delta.storage import normalize_location
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.evolution import default_properties
+from pyspark_delta.transaction.new_table import stored_columns
+from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.stream_options import SPARK_OPTIONS, check_no_void, parse_stream_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_WRITE_INSTEAD = (
+    "Write each batch in foreachBatch, with batch.write.format('delta').mode('append').save(path); with the options "
+    "txnAppId and txnVersion, a repeated batch is not written twice."
+)
+
+
+class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
+    """PySpark's DataStreamWriter with Delta."""
+
+    _delta_partitioning: tuple[str, ...] = ()
+    _delta_clustering: tuple[str, ...] = ()
+
+    def format(self, source: str) -> Any:
+        self._delta_has_function = False  # as for Spark, the last call counts
+        return super().format(source)
+
+    def foreach(self, f: Any) -> Any:
+        self._delta_has_function, self._delta_source = True, None
+        return super().foreach(f)
+
+    def foreachBatch(self, func: Any) -> Any:
+        self._delta_has_function, self._delta_source = True, None
+        return super().foreachBatch(_with_sql(func) if self._delta_is_classic else func)
+
+    def partitionBy(self, *cols: Any) -> Any:
+        self._delta_partitioning = _names(cols)
+        return super().partitionBy(*cols)
+
+    def clusterBy(self, *cols: Any) -> Any:
+        self._delta_clustering = _names(cols)
+        return super().clusterBy(*cols)
+
+    def queryName(self, queryName: str) -> Any:
+        self._delta_options.add("queryName", queryName)
+        return super().queryName(queryName)
+
+    def start(
+        self,
+        path: Any = None,
+        format: Any = None,  # noqa: A002
+        outputMode: Any = None,
+        partitionBy: Any = None,
+        queryName: Any = None,
+        **options: Any,
+    ) -> Any:
+        source = format or self._delta_source
+        # Spark's default format applies only if no function, such as that of foreachBatch, takes the rows.
+        if (source is None and self._delta_has_function) or not self._delta_chosen(source):
+            return super().start(path, format, outputMode, partitionBy, queryName, **options)
+        self._delta_choose(outputMode, partitionBy, queryName)
+        given = self._delta_options.items(options)
+        return self._delta_start(Identified(_location(path, given)), given, must_exist=False)
+
+    def toTable(
+        self,
+        tableName: str,
+        format: Any = None,  # noqa: A002
+        outputMode: Any = None,
+        partitionBy: Any = None,
+        queryName: Any = None,
+        **options: Any,
+    ) -> Any:
+        is_chosen = self._delta_chosen(format) or is_named(self._delta_session, tableName)
+        if not self._delta_is_classic:
+            if is_chosen:
+                refuse_to_write()
+            return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
+        given = self._delta_options.items(options)
+        check_path_option(self._delta_session, tableName, given)
+        found = (identify_or_create if is_chosen else identify)(self._delta_session, tableName)
+        if found is None:
+            if is_chosen:
+                refuse_name(self._delta_session, tableName)
+            return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
+        self._delta_choose(outputMode, partitionBy, queryName)
+        return self._delta_start(found, given, must_exist=True, name=tableName)
+
+    # --------------------------------------------------------------------------------------------------- details
+    @property
+    def _delta_is_classic(self) -> bool:
+        return hasattr(self._delta_session, "_jsparkSession")
+
+    def _sq(self, jsq: Any) -> Any:
+        """Return PySpark's query for one of the JVM."""
+        return _caused(super()._sq(jsq))
+
+    def _delta_choose(self, outputMode: Any, partitionBy: Any, queryName: Any) -> None:
+        if outputMode is not None:
+            self.outputMode(outputMode)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        if queryName is not None:
+            self.queryName(queryName)
+
+    def _delta_start(
+        self, table: Identified, given: Mapping[str, str], *, must_exist: bool, name: str | None = None
+    ) -> Any:
+        """Start a query that writes to a table; with its `name`, a table that does not exist is created first."""
+        if not self._delta_is_classic:
+            refuse_to_write()
+        spark, frame = self._delta_session, self._delta_frame
+        choices = QueryChoices.of(spark, self._jwrite)
+        choices.check()
+        options = self._delta_write_options(table, given, complete=str(choices.output_mode.toString()) == "Complete")
+        if name is not None:
+            table, options = _create(frame, table, given, options, name)
+        write = StreamWrite(normalize_location(table.path), str(choices.output_mode.toString()), options, must_exist)
+        write.check(frame)
+        reason = unavailable(spark)
+        if reason is not None:
+            warn_of_fallback(reason)
+            self.foreachBatch(write.write)
+            return super().start()
+        spark_options = {key: value for key, value in given.items() if key.lower() in _OF_SPARK}
+        return _caused(start_query(frame, write, choices, spark_options))
+
+    def _delta_write_options(self, table: Identified, given: Mapping[str, str], *, complete: bool) -> WriteOptions:
+        options = parse_stream_options({**given, **table.storage_options}, complete=complete)
+        options = replace(
+            options,
+            partition_by=self._delta_partitioning or options.partition_by,
+            cluster_by=self._delta_clustering or options.cluster_by,
+            dynamic_partitions=False,
+            catalog_table=table.catalog_table,
+        )
+        if options.partition_by and options.cluster_by:
+            raise InvalidOptionError(
+                "A table can be partitioned (partitionBy) or clustered (clusterBy), not both.",
+                error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            )
+        return options
+
+
+_OF_SPARK = frozenset(name.lower() for name in SPARK_OPTIONS)
+
+
+def _create(
+    frame: DataFrame, table: Identified, given: Mapping[str, str], options: WriteOptions, name: str
+) -> tuple[Identified, WriteOptions]:
+    """Create the table of a name unless it exists; return it, and the options of its writes."""
+    spark, data = frame.sparkSession, frame_schema(frame)
+    check_no_void(data)
+    path = _path_in(given) if table.register is not None else None
+    location = normalize_location(path or table.path)
+    create_table(
+        location,
+        TableDefinition(
+            schema=stored_columns(data),
+            partition_columns=options.partition_by or (),
+            clustering=tuple(parse_column_path(column) for column in options.cluster_by),
+            properties=default_properties(options.properties, write_defaults.default_properties(spark)),
+        ),
+        CreateMode.CREATE_IF_NOT_EXISTS,
+        storage_options=options.files.storage_options,
+        catalog_table=options.catalog_table,
+        engine_info=engine_info(f"PySpark/{spark.version}"),
+    )
+    if table.register is not None:
+        table.register(location, path is not None)
+    found = identify(spark, name)
+    assert found is not None
+    return found, replace(options, catalog_table=found.catalog_table)
+
+
+def _caused(query: Any) -> Any:
+    """Return the query with the errors of sources and sinks as the causes of its own, on classic sessions."""
+    if hasattr(query, "_jsq"):
+        query.__class__ = mixed_class(CausedQuery, type(query))  # type: ignore[arg-type]
+    return query
+
+
+def _with_sql(func: Callable[[DataFrame, int], object]) -> Callable[[DataFrame, int], None]:
+    """Return the function for batches; while it runs, SQL of the batch's session, a clone, knows Delta tables.
+
+    Spark clones the settings of a session, and not its catalogs. On Spark Connect, a process of the server calls the
+    function, which knows nothing of `enable`.
+    """
+
+    @wraps(func)
+    def call(batch: DataFrame, number: int) -> None:
+        spark = batch.sparkSession
+        if not is_enabled(spark) or not is_clone(spark) or has_sql(spark):
+            func(batch, number)
+            return
+        install_sql(spark)
+        try:
+            func(batch, number)
+        finally:
+            uninstall_sql(spark)
+
+    return call
+
+
+def _names(columns: Any) -> tuple[str, ...]:
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    return tuple(columns)
+
+
+def _path_in(options: Mapping[str, str]) -> str | None:
+    return next((value for key, value in options.items() if key.lower() == "path"), None)
+
+
+def _location(path: Any, options: Mapping[str, str]) -> str:
+    target = path or _path_in(options)
+    if not target:
+        raise InvalidOptionError(
+            'Writing a stream of format \'delta\' needs a path, as in df.writeStream.format("delta").start("/path"), '
+            "or the name of a table, as in toTable(name).",
+            error_class="DELTA_MISSING_PATH",
+        )
+    return str(target)
+
+
+def refuse_to_write() -> NoReturn:
+    """Raise InvalidOperationError with an alternative way to write, where no stream can be written."""
+    raise InvalidOperationError(
+        "pyspark-delta writes streams to Delta tables on classic sessions with pyspark_delta.enable(spark). Nothing "
+        f"was written. {_WRITE_INSTEAD}",
+        error_class="DELTA_STREAMING_WRITE_UNSUPPORTED",
+        sqlstate="0A000",
+    )

@@ -1,0 +1,166 @@
+"""`foreachBatch` in enabled sessions: the session of a batch is enabled, and `streaming_batch` repeats nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.streams import LIMIT, Source, ids, transactions
+
+from pyspark_delta import DeltaTable, Table, disable, enable, streaming_batch
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.spark.conf import batches
+from pyspark_delta.spark.conf.sessions import enabled, is_enabled
+from pyspark_delta.spark.sql import session as sql
+
+
+@pytest.fixture
+def source(delta_spark: SparkSession, tmp_path: Path) -> Source:
+    return Source(delta_spark, tmp_path)
+
+
+def each_batch(source: Source, checkpoint: Path, function: Callable[[DataFrame, int], None]) -> str:
+    """Run a function for each batch, and return the id of the query."""
+    made = source.stream().writeStream.foreachBatch(function).option("checkpointLocation", str(checkpoint))
+    query = made.trigger(availableNow=True).start()
+    assert query.awaitTermination(LIMIT)
+    return str(query.id)
+
+
+@pytest.mark.smoke
+def test_the_session_of_a_batch_is_enabled(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
+    path, written, found = str(tmp_path / "t"), str(tmp_path / "written"), []
+    delta_spark.range(5).selectExpr("id", "0L AS n").write.format("delta").save(path)
+    before = set(enabled), set(sql._installed), dict(batches._of_sessions)
+
+    def change(batch: DataFrame, number: int) -> None:
+        spark = batch.sparkSession
+        found.append((is_enabled(spark), spark is delta_spark, set(enabled) == before[0]))
+        enable(spark)  # as code for earlier versions does: it changes nothing
+        batch.write.format("delta").mode("append").save(written)
+        table = DeltaTable.forPath(spark, path).alias("t")
+        table.merge(batch.alias("b"), "t.id = b.id").whenMatchedUpdate(set={"n": "t.n + 1"}).execute()
+        batch.createOrReplaceTempView("new_rows")
+        merge = f"MERGE INTO delta.`{path}` t USING new_rows b ON t.id = b.id"
+        spark.sql(
+            f"{merge} WHEN MATCHED THEN UPDATE SET n = t.n + 1 WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, 9)"
+        )
+
+    each_batch(source, tmp_path / "c", change)
+    assert found == [(True, False, True)] * 2
+    assert ids(written) == source.ids
+    rows = Table.open(path).scan().to_arrow().to_pylist()
+    assert {(row["id"] < 5, row["n"]) for row in rows} == {(True, 2), (False, 9)}
+    assert (set(enabled), set(sql._installed), dict(batches._of_sessions)) == before
+
+
+def test_disable_is_inherited_too(spark: SparkSession, tmp_path: Path) -> None:
+    session = enable(spark.newSession())
+    source, found = Source(session, tmp_path), []
+
+    def look(batch: DataFrame, number: int) -> None:
+        found.append(is_enabled(batch.sparkSession))
+        if not number:
+            disable(session)
+
+    each_batch(source, tmp_path / "c", look)
+    assert found == [True, False]
+    assert not is_enabled(session)
+
+
+@pytest.mark.smoke
+def test_a_repeated_batch_changes_nothing(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
+    """The block writes two tables, one of them three times, with the batch's session, another one, and threads."""
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    for path in (first, second):
+        delta_spark.range(0).selectExpr("id", "0L AS n").write.format("delta").save(path)
+    seen: list[object] = []
+
+    def change(batch: DataFrame, number: int) -> None:
+        with streaming_batch(batch, number) as options:
+            seen.append(options["txnVersion"])
+            batch.selectExpr("id", "1L AS n").write.format("delta").mode("append").save(first)
+            table = DeltaTable.forPath(delta_spark, first).alias("t")
+            table.merge(batch.alias("b"), "t.id = b.id").whenMatchedUpdate(set={"n": "t.n + 1"}).execute()
+            batch.sparkSession.sql(f"UPDATE delta.`{first}` SET n = n * 10 WHERE id >= {10 * number} OR true")
+            with ThreadPoolExecutor(1) as pool:
+                rows = batch.selectExpr("id", "1L AS n").write.format("delta").mode("append")
+                pool.submit(rows.save, second).result()
+
+    def twice(batch: DataFrame, number: int) -> None:
+        batch.persist()
+        change(batch, number)
+        before = [Table.open(path).version for path in (first, second)]
+        change(batch, number)
+        assert [Table.open(path).version for path in (first, second)] == before
+
+    query = each_batch(source, tmp_path / "c", twice)
+    assert seen == [0, 0, 1, 1]
+    assert sorted(row["n"] for row in Table.open(first).scan().to_arrow().to_pylist()) == [20] * 10 + [200] * 10
+    assert ids(second) == source.ids
+    assert transactions(first) == {query: 1, f"{query}/2": 1, f"{query}/3": 1}
+    assert transactions(second) == {query: 1}
+
+
+def test_a_transaction_in_a_batch_is_one_write(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    delta_spark.range(0).write.format("delta").save(path)
+
+    def change(batch: DataFrame, number: int) -> None:
+        for _ in range(2):
+            with streaming_batch(batch, number), DeltaTable.forPath(batch.sparkSession, path).transaction() as changes:
+                changes.append(batch)
+                changes.append(batch)
+
+    query = each_batch(source, tmp_path / "c", change)
+    assert ids(path) == sorted(source.ids * 2)
+    assert transactions(path) == {query: 1}
+
+
+def test_the_query_must_be_known(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
+    frame = delta_spark.range(1)
+    with pytest.raises(InvalidOperationError, match="checkpoint="), streaming_batch(frame, 0):
+        pass
+    checkpoint = tmp_path / "c"
+    query = each_batch(source, checkpoint, lambda batch, number: None)
+    for number in (0, 0):
+        with streaming_batch(frame, number, checkpoint=str(checkpoint)):
+            frame.write.format("delta").mode("append").save(str(tmp_path / "t"))
+    assert (ids(tmp_path / "t"), transactions(tmp_path / "t")) == ([0], {query: 0})
+    (checkpoint / "metadata").write_text("[]")
+    with pytest.raises(InvalidOptionError, match="checkpointLocation"):
+        streaming_batch(frame, 0, checkpoint=str(checkpoint)).__enter__()
+
+
+def test_errors_of_functions_reach_the_caller(source: Source, tmp_path: Path) -> None:
+    def fail(batch: DataFrame, number: int) -> None:
+        with streaming_batch(batch, number):
+            raise ValueError("in the function")
+
+    with pytest.raises(StreamingQueryException, match="in the function"):
+        each_batch(source, tmp_path / "c", fail)
+    assert batches._of_sessions == {}
+
+
+def test_a_batch_on_spark_connect_is_written_once(delta_connect: SparkSession, tmp_path: Path) -> None:
+    """The function runs in a process of the server, which knows the query only from its checkpoint."""
+    path, checkpoint, source = str(tmp_path / "t"), str(tmp_path / "c"), str(tmp_path / "source")
+    delta_connect.range(10).write.parquet(source)
+
+    def write(batch: DataFrame, number: int) -> None:
+        from pyspark_delta import streaming_batch
+
+        for _ in range(2):
+            with streaming_batch(batch, number, checkpoint=checkpoint) as options:
+                batch.write.format("delta").options(**options).mode("append").save(path)
+
+    stream = delta_connect.readStream.schema("id LONG").parquet(source)
+    query = stream.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    started = query.start()
+    assert started.awaitTermination(LIMIT)
+    assert ids(path) == list(range(10))
+    assert transactions(path) == {str(started.id): 0}
