@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.errors import DeltaError
 from pyspark_delta.streaming.commit_log import CommitLog
+from pyspark_delta.streaming.contents import C, Contents
 from pyspark_delta.streaming.initial import InitialFiles
 from pyspark_delta.streaming.offset import Offset
 
@@ -18,7 +21,7 @@ class Backlog:
     """What is outstanding: versions that are not complete, the age of the oldest of them, and their files.
 
     Files and bytes are those of the commits that were read, so there may be more of them. The age is in ms since the
-    commit; 0 if nothing is outstanding.
+    commit; 0 if nothing is outstanding, or the commit is not known.
     """
 
     files: int
@@ -36,16 +39,16 @@ class Backlog:
         }
 
 
-def backlog(log: CommitLog, initial: InitialFiles | None, position: Offset) -> Backlog:
+def backlog(log: CommitLog[C], contents: Contents[C], initial: InitialFiles | None, position: Offset) -> Backlog:
     """Return what is outstanding after `position`."""
     sizes: list[pa.ChunkedArray | pa.Array] = []
     if position.initial and initial is not None and initial.version == position.version:
         sizes.append(initial.sizes.slice(position.next_index))
-    first = position.version + 1 if position.initial else position.version
-    for commit in log.known():
-        if commit.version >= first:
-            is_started = commit.version == position.version
-            sizes.append(commit.files["size"].slice(position.next_index if is_started else 0))
+    for version, commit in log.known().items():
+        begun = version == position.version
+        if version > position.version or (begun and not position.initial):
+            with suppress(DeltaError):  # the next batch raises it
+                sizes.append(contents.sizes(commit).files.slice(position.next_index if begun else 0))
     versions = max(0, log.latest_version - position.version + 1)
     modified = log.modified(position.version) if versions else None
     return Backlog(

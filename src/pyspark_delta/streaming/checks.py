@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark_delta.changes.configuration_ranges import Declared
 from pyspark_delta.errors import ChangedRowsError
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -22,7 +23,7 @@ def reads_files(
     if the schema changed, InvalidOffsetError if the table was replaced, and UnsupportedFeatureError for a protocol that
     cannot be read.
     """
-    check_configuration(commit, configuration, schema_version)
+    check_configuration(commit.declared, configuration, schema_version)
     if not commit.removes:
         return True
     if options.skip_change_commits:
@@ -33,7 +34,7 @@ def reads_files(
     return True
 
 
-def check_configuration(commit: StreamCommit, configuration: TableConfiguration, schema_version: int) -> None:
+def check_configuration(commit: Declared, configuration: TableConfiguration, schema_version: int) -> None:
     """Check that a stream can go on after the metadata and protocol of a commit. Errors as in `reads_files`."""
     if commit.protocol is None and commit.metadata is None:
         return

@@ -1,53 +1,73 @@
-"""The log that a stream follows: which commits exist, and the commits themselves, each read once."""
+"""The log that a stream follows: which commits exist, and the commits themselves, each read once.
+
+What is kept does not depend on the length of the log: the newest commit, a window of commit files ahead of the stream,
+and the commits that were read since `forget`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 from pyspark_delta.catalog.tail_store import with_tail
-from pyspark_delta.errors import StreamDataLossError, VersionNotFoundError
-from pyspark_delta.log.history import readable_versions
-from pyspark_delta.log.listing import first_gap, list_log
-from pyspark_delta.log.segment import CommitFile, later_segment
+from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, StreamDataLossError, VersionNotFoundError
+from pyspark_delta.log.following import commits_after, find_commits
+from pyspark_delta.log.listing import LogListing, extend, list_log
+from pyspark_delta.log.segment import CommitFile, is_staged
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import catalog_tail
-from pyspark_delta.storage import FileStatus
-from pyspark_delta.streaming.commits import StreamCommit, load_commits
+from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.streaming.offset import different_table
 
-_LISTED_AT_ONCE = 4096  # versions
+C = TypeVar("C")
+Load: TypeAlias = Callable[[ObjectStore, Sequence[CommitFile]], Sequence[C]]
+
+_WINDOW = 4096  # commit files that are known ahead
 _FEWEST_READ, _MOST_READ = 16, 256  # commits that are read and parsed together
 
 
-class CommitLog:
-    """The commits of one table from the position of a stream on. Keeps the commits that were read until `forget`."""
+class CommitLog(Generic[C]):
+    """The commits of one table from the position of a stream on, as `load` makes them from commit files."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, load: Load[C]) -> None:
+        self._load_files = load
+        self._reset(snapshot)
+
+    def _reset(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot  # the newest that was opened
         self.latest_version = snapshot.version
-        self._segment = snapshot.segment
         self._store = snapshot.store
+        commits = snapshot.segment.commits[-_WINDOW:]
+        self._last = commits[-1] if commits and commits[-1].version == snapshot.version else None
+        # The newest commits of a managed table are known to its catalog alone; all others are found in the log.
+        self._tail = {commit.version: commit.file for commit in commits if is_staged(commit.file)}
         self._found: dict[int, FileStatus] = {}
-        self._read: dict[int, StreamCommit] = {}
-        self._add_segment()
+        self._read: dict[int, C] = {}
 
     def refresh(self) -> None:
-        """Look for new commits with one listing. Raises InvalidOffsetError if the table was replaced."""
+        """Look for new commits with at most one listing. Raises InvalidOffsetError if the table was replaced."""
         snapshot = self.snapshot
         tail = catalog_tail(snapshot.location, snapshot.catalog_table)
-        self._store = with_tail(snapshot.store, tail)
-        known = () if tail is None else tail.files
-        later = later_segment(
-            self._store, self._segment, log_tail=known, max_version=None if tail is None else tail.latest_version
+        if tail is not None:
+            listing = LogListing()
+            extend(listing, tail.files, None)
+            self._store, self._tail = with_tail(self._store, tail), listing.commits
+        if self._last is None:
+            self._reopen()
+            return
+        later = commits_after(
+            self._store,
+            snapshot.location,
+            self._last,
+            log_tail=() if tail is None else tail.files,
+            max_version=None if tail is None else tail.latest_version,
         )
         if later is None:
             self._reopen()
-        elif later is not self._segment:
-            self._segment = later
-            self._add_segment()
-        self.latest_version = self._segment.end_version
+        elif later:
+            self._add(later)
 
-    def commits(self, first: int, last: int, expected: int = _FEWEST_READ) -> Iterator[StreamCommit]:
+    def commits(self, first: int, last: int, expected: int = _FEWEST_READ) -> Iterator[C]:
         """Yield the commits of some versions that exist, in order. `expected` is how many will probably be consumed.
 
         Raises StreamDataLossError if a commit is missing.
@@ -60,70 +80,100 @@ class CommitLog:
             yield self._read[version]
             version += 1
 
-    def known(self) -> list[StreamCommit]:
-        """Return the commits that were read and not forgotten, in order."""
-        return [self._read[version] for version in sorted(self._read)]
+    def known(self) -> dict[int, C]:
+        """Return the commits that were read and not forgotten, by version."""
+        return self._read
 
     def modified(self, version: int) -> int | None:
-        """Return the modification time of a commit that is known, in ms since the epoch."""
-        return self._found[version].modification_time if version in self._found else None
+        """Return the modification time of a commit in ms since the epoch; None if its file is not known."""
+        known = self._last.file if self._last is not None and self._last.version == version else self._file(version)
+        return None if known is None else known.modification_time
 
     def forget(self, before: int) -> None:
         """Drop the commits before a version."""
-        for held in (self._read, self._found):
+        for held in (self._read, self._found, self._tail):
             for version in [v for v in held if v < before]:
                 del held[version]
 
     def earliest_version(self, first: int) -> int | None:
         """Return the first version from `first` on whose commit exists; None if there is none."""
-        self._list(first, self.latest_version)
-        return min((version for version in self._found if version >= first), default=None)
+        if first in self._read or first > self.latest_version:
+            return first if first in self._read else None
+        self._find(first, first)
+        if self._file(first) is not None:
+            return first
+        return min((version for version in self._listed(first) if version >= first), default=None)
 
     # ------------------------------------------------------------------------------------------------- the log
-    def _add_segment(self) -> None:
-        self._found.update((commit.version, commit.file) for commit in self._segment.commits)
+    def _add(self, later: list[CommitFile]) -> None:
+        if len(self._found) < _WINDOW:
+            self._found.update(later[:_WINDOW])
+        self._last = later[-1]
+        self.latest_version = self._last.version
 
     def _reopen(self) -> None:
         before = self.snapshot.metadata.id
         snapshot = self.snapshot.update()
         if snapshot.metadata.id != before:
             raise different_table(before, snapshot.metadata.id, snapshot.location)
-        self.snapshot, self._segment, self._store = snapshot, snapshot.segment, snapshot.store
-        self._found.clear()
-        self._add_segment()
+        if snapshot is not self.snapshot:
+            self._reset(snapshot)
 
     def _load(self, first: int, last: int) -> None:
-        self._list(first, last)
-        end = first
-        while end <= last and end in self._found and end not in self._read:
-            end += 1
-        if end == first:
-            raise self._missing(first)
-        files = [CommitFile(version, self._found[version]) for version in range(first, end)]
-        for commit in load_commits(self._store, files, self.snapshot.partition_names):
-            self._read[commit.version] = commit
+        try:
+            loaded = self._load_known(first, last)
+        except CorruptLogError as error:
+            if not isinstance(error.__cause__, FileNotFoundInStoreError):
+                raise
+            self._found.clear()  # log clean-up removed some that were found before
+            loaded = self._load_known(first, last)
+        self._read.update(loaded)
 
-    def _list(self, first: int, last: int) -> None:
-        """List the versions of a range if some are unknown."""
-        gap = first_gap(self._found, first, last)
-        if gap is not None:
-            end = min(self.latest_version, max(last, gap + _LISTED_AT_ONCE))
-            listing = list_log(self._store, self.snapshot.location, gap, end)
-            self._found = {**listing.commits, **self._found}
+    def _load_known(self, first: int, last: int) -> dict[int, C]:
+        """Read the commits of a range, up to one that is missing or was read already."""
+        self._find(first, last)
+        files: list[CommitFile] = []
+        for version in range(first, last + 1):
+            file = self._file(version)
+            if file is None or version in self._read:
+                break
+            files.append(CommitFile(version, file))
+        if not files:
+            raise self._missing(first)
+        loaded = self._load_files(self._store, files)
+        return {file.version: commit for file, commit in zip(files, loaded, strict=True)}
+
+    def _file(self, version: int) -> FileStatus | None:
+        return self._tail.get(version) or self._found.get(version)
+
+    def _find(self, first: int, last: int) -> None:
+        """Look up the versions of a range that are unknown."""
+        version = first
+        while version <= last and self._file(version) is not None:
+            version += 1
+        if version <= last:
+            listed_to = min(self.latest_version, max(last, version + _WINDOW - 1))
+            at_once = last - version + 1
+            self._found.update(find_commits(self._store, self.snapshot.location, version, listed_to, at_once))
+
+    def _listed(self, first: int) -> dict[int, FileStatus]:
+        """List all commits from a version on."""
+        listing = list_log(self._store, self.snapshot.location, first, self.latest_version)
+        return {**listing.commits, **self._tail}
 
     def _missing(self, version: int) -> StreamDataLossError:
         """Return the error for a commit that the stream needs and that is missing."""
         location = self.snapshot.location
-        whole = list_log(self._store, location, 0, self.latest_version)
-        later = [found for found in readable_versions(whole) if found > version]
-        if later and not any(found < version for found in whole.commits):
+        known = self._listed(0)
+        later = min((found for found in known if found > version), default=None)
+        if later is not None and not any(found < version for found in known):
             return StreamDataLossError(
                 f"The stream needs version {version} of '{location}', but the earliest commit in its log is "
-                f"{later[0]}: the others were removed by log clean-up. To go on from version {later[0]}, and lose the "
+                f"{later}: the others were removed by log clean-up. To go on from version {later}, and lose the "
                 "rows of the missing versions, set the option failOnDataLoss to false. To read all current rows, use a "
                 "new checkpoint. To keep commits longer, set the table property delta.logRetentionDuration.",
                 version=version,
-                earliest=later[0],
+                earliest=later,
                 location=location,
             )
         return StreamDataLossError(
@@ -136,7 +186,7 @@ class CommitLog:
         )
 
 
-def initial_snapshot_of(log: CommitLog, version: int) -> Snapshot:
+def initial_snapshot_of(log: CommitLog[C], version: int) -> Snapshot:
     """Return the snapshot with which a stream began. Raises StreamDataLossError if its log was cleaned up."""
     latest = log.snapshot
     if version == latest.version:

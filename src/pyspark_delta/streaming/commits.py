@@ -23,9 +23,9 @@ from pyspark_delta.actions.columns import (
     SIZE,
     STATS,
 )
-from pyspark_delta.actions.decode import decode_commit_info, decode_metadata, decode_protocol
-from pyspark_delta.actions.model import CommitInfo, Metadata, Protocol
-from pyspark_delta.log.commits import CommitText, read_commits, single
+from pyspark_delta.changes.commits import commit_info, declared_in
+from pyspark_delta.changes.configuration_ranges import Declared
+from pyspark_delta.log.commits import CommitText, read_commits
 from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.storage import ObjectStore
@@ -47,22 +47,18 @@ FILE_COLUMNS = (
 class StreamCommit:
     """One commit: `files` are its `add` actions with `dataChange`, in the order of the log.
 
-    `removes` is True if it also removes files with `dataChange`. `protocol` and `metadata` are None if it does not
-    change them. `modified` is the modification time of the commit file in ms since the epoch.
+    `removes` is True if it also removes files with `dataChange`. `operation` is that in the history of the table.
     """
 
-    version: int
+    declared: Declared
+    operation: str
     files: pa.Table
     removes: bool
-    protocol: Protocol | None
-    metadata: Metadata | None
-    info: CommitInfo | None
-    modified: int
 
     @property
-    def operation(self) -> str:
-        """The operation in the history of the table."""
-        return "" if self.info is None else str(self.info.values.get("operation", ""))
+    def version(self) -> int:
+        """The version."""
+        return self.declared.version
 
 
 def load_commits(store: ObjectStore, files: Sequence[CommitFile], partition_names: Sequence[str]) -> list[StreamCommit]:
@@ -71,16 +67,8 @@ def load_commits(store: ObjectStore, files: Sequence[CommitFile], partition_name
     adds = _changing(texts, "add", FILE_COLUMNS, partition_names)
     removes = _changing(texts, "remove", (PATH,), ())
     return [
-        StreamCommit(
-            version=text.version,
-            files=added,
-            removes=removed.num_rows > 0,
-            protocol=_protocol(text),
-            metadata=_metadata(text),
-            info=_info(text),
-            modified=commit.file.modification_time,
-        )
-        for text, commit, added, removed in zip(texts, files, adds, removes, strict=True)
+        StreamCommit(declared_in(text), _operation(text), added, removed.num_rows > 0)
+        for text, added, removed in zip(texts, adds, removes, strict=True)
     ]
 
 
@@ -109,16 +97,6 @@ def _changing(
         start += count
 
 
-def _protocol(text: CommitText) -> Protocol | None:
-    found = single(text.fields("protocol"), text.path, "protocol")
-    return None if found is None else decode_protocol(found)
-
-
-def _metadata(text: CommitText) -> Metadata | None:
-    found = single(text.fields("metaData"), text.path, "metaData")
-    return None if found is None else decode_metadata(found)
-
-
-def _info(text: CommitText) -> CommitInfo | None:
-    found = text.fields("commitInfo")
-    return decode_commit_info(found[0]) if found else None
+def _operation(text: CommitText) -> str:
+    info = commit_info(text)
+    return "" if info is None else str(info.values.get("operation", ""))

@@ -34,6 +34,11 @@ class InitialFiles:
     def __len__(self) -> int:
         return len(self._order)
 
+    @property
+    def timestamp(self) -> int:
+        """When the version was committed, in milliseconds since the epoch."""
+        return self._snapshot.timestamp
+
     @cached_property
     def _files(self) -> pa.Table:
         # Only columns that this table can have: the others would be columns of nulls as long as the table.

@@ -82,10 +82,10 @@ class Offset:
         version, index = values.get("reservoirVersion"), values.get("index")
         if not (isinstance(table_id, str) and isinstance(initial, bool) and _is_number(version) and _is_number(index)):
             raise _malformed(text, "reservoirId, reservoirVersion, index or isStartingVersion is missing")
-        index = BASE_INDEX if index == -1 else index
-        if version < 0 or (index < 0 and index != BASE_INDEX and index not in _BARRIERS):
+        allowed = (-1,) if values["sourceVersion"] == _FILES_ONLY else (-1, BASE_INDEX, *_BARRIERS)
+        if version < 0 or (index < 0 and index not in allowed):
             raise _malformed(text, "reservoirVersion or index is out of range")
-        return cls(table_id, version, index, initial)
+        return cls(table_id, version, BASE_INDEX if index == -1 else index, initial)
 
 
 def check_table(offset: Offset, table_id: str, location: str) -> Offset:

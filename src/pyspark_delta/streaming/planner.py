@@ -8,40 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import Any
 
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
-from pyspark_delta.scan.file_source import FileSource, file_source
-from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits
 from pyspark_delta.streaming.backlog import Backlog, backlog
-from pyspark_delta.streaming.checks import reads_files
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
-from pyspark_delta.streaming.commits import FILE_COLUMNS, StreamCommit
+from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Sizes, Versioned
+from pyspark_delta.streaming.feed import FeedContents
 from pyspark_delta.streaming.initial import InitialFiles
 from pyspark_delta.streaming.offset import BASE_INDEX, Offset, check_table
 from pyspark_delta.streaming.options import LATEST, StreamOptions
+from pyspark_delta.streaming.rows import RowContents
 from pyspark_delta.streaming.schema_changes import check_schema
 
-
-@dataclass(frozen=True, slots=True)
-class BatchFiles:
-    """Files of a batch that are read in one way: `files` with the columns of `commits.FILE_COLUMNS`."""
-
-    source: FileSource
-    files: pa.Table
+__all__ = ["BatchFiles", "StreamPlanner"]
 
 
 class StreamPlanner:
     """Plans the batches of a stream over the table of `snapshot`, whose schema the rows have."""
 
     def __init__(self, snapshot: Snapshot, options: StreamOptions) -> None:
-        self._log = CommitLog(snapshot)
+        contents: Contents[Any] = FeedContents(snapshot, options) if options.changes else RowContents(snapshot, options)
+        self._contents = contents
+        self._log = CommitLog(snapshot, contents.load)
         self._start = snapshot
         self._options = options
         self._initial: InitialFiles | None = None
@@ -55,12 +50,7 @@ class StreamPlanner:
     @property
     def schema(self) -> StructType:
         """The logical schema of the rows."""
-        return self._start.schema
-
-    @property
-    def source(self) -> FileSource:
-        """The table, with the schema of the stream."""
-        return file_source(self._start)
+        return self._contents.schema
 
     @property
     def known_end(self) -> Offset:
@@ -78,7 +68,7 @@ class StreamPlanner:
 
     def backlog(self, position: Offset) -> Backlog:
         """Return what is known to be outstanding after a position. Nothing is read for it."""
-        return backlog(self._log, self._initial, position)
+        return backlog(self._log, self._contents, self._initial, position)
 
     # ------------------------------------------------------------------------------------------------- where it ends
     def latest(self, start: Offset | None, limits: Limits | None = None, bound: Offset | None = None) -> Offset | None:
@@ -97,18 +87,20 @@ class StreamPlanner:
     def _admit(self, position: Offset, admission: Admission, bound: Offset | None) -> Offset:
         """Return the offset after the last admitted file."""
         if position.initial:
-            initial, first = self._initial_files(position.version), _next_index(position)
+            initial, first = self._initial_files(position.version), position.next_index
             taken = admission.take(initial.sizes.slice(first))
             if first + taken < len(initial):
                 return self._after(position, first + taken)
             position = self._at(position.version + 1)
-        for commit in self._commits(position.version, self._last(bound), admission.wants(1 << 20)):
-            if admission.is_full:
-                return position
-            first = _next_index(position)
-            files = self._files_of(commit).slice(first)
-            taken = admission.take(files["size"])
-            if taken < files.num_rows:
+        commits = self._commits(position.version, self._last(bound), admission.wants(1 << 20))
+        # A commit at whose beginning the batch ends is not looked at.
+        while not admission.is_full and (commit := next(commits, None)) is not None:
+            if commit.version > position.version:  # commits were lost
+                position = self._at(commit.version)
+            first = position.next_index
+            sizes = self._contents.sizes(commit)
+            taken = _take(admission, Sizes(sizes.files.slice(first), sizes.together))
+            if first + taken < len(sizes.files):
                 return self._after(position, first + taken)
             position = self._at(commit.version + 1)
         return position
@@ -127,36 +119,25 @@ class StreamPlanner:
         None for `start` is the beginning of the stream. Raises the errors of `latest`.
         """
         self._own(end)
-        if end.version - 1 > self._log.latest_version:
+        if _last_version(end) > self._log.latest_version:
             self._log.refresh()
         position = self._beginning_before(end) if start is None else start
         self._check_position(position)
         self._check_end(end)
-        files = pa.concat_tables([pa.schema(FILE_COLUMNS).empty_table(), *self._pieces(position, end)])
-        return [BatchFiles(self.source, self._without_excluded(files))]
-
-    def _pieces(self, position: Offset, end: Offset) -> Iterator[pa.Table]:
-        names = [field.name for field in FILE_COLUMNS]
+        initial = None
         if position.initial:
-            initial = self._initial_files(position.version)
-            last = end.index + 1 if end.initial else len(initial)
-            yield initial.files(_next_index(position), last).select(names)
+            files = self._initial_files(position.version)
+            last = end.index + 1 if end.initial else len(files)
+            initial = InitialPiece(files, position.next_index, last)
             position = self._at(position.version + 1)
-        if end.initial:
-            return
-        # A commit at whose beginning the batch ends is not read: it may not exist.
-        last_version = end.version if end.index >= 0 else end.version - 1
-        for commit in self._commits(position.version, last_version, last_version - position.version + 1):
-            first = _next_index(position) if commit.version == position.version else 0
-            length = end.index + 1 - first if commit.version == end.version else None
-            yield self._files_of(commit).slice(first, length).select(names)
+        return self._contents.batch(initial, [] if end.initial else list(self._pieces(position, end)))
 
-    def _without_excluded(self, files: pa.Table) -> pa.Table:
-        exclude = self._options.exclude
-        if exclude is None or not files.num_rows:
-            return files
-        keep = [exclude.search(path) is None for path in files["path"].to_pylist()]
-        return files.filter(pa.array(keep, pa.bool_()))
+    def _pieces(self, position: Offset, end: Offset) -> Iterator[Piece[Any]]:
+        # A commit at whose beginning the batch ends is not read: it may not exist.
+        last_version = _last_version(end)
+        for commit in self._commits(position.version, last_version, last_version - position.version + 1):
+            first = position.next_index if commit.version == position.version else 0
+            yield Piece(commit, first, end.index + 1 if commit.version == end.version else None)
 
     def release(self, end: Offset) -> None:
         """Drop what was kept for batches up to `end`, which are complete."""
@@ -165,17 +146,12 @@ class StreamPlanner:
             self._initial = None
 
     # ------------------------------------------------------------------------------------------------- commits
-    def _commits(self, first: int, last: int, expected: int) -> Iterator[StreamCommit]:
+    def _commits(self, first: int, last: int, expected: int) -> Iterator[Versioned]:
         """Yield the commits of some versions, from the first one that exists if lost commits are tolerated."""
         if first <= last and not self._options.fail_on_data_loss:
-            first = self._log.earliest_version(first) or last + 1
+            earliest = self._log.earliest_version(first)
+            first = last + 1 if earliest is None else earliest
         yield from self._log.commits(first, last, expected)
-
-    def _files_of(self, commit: StreamCommit) -> pa.Table:
-        """Return the files of a commit that the stream returns. Raises if the stream cannot go on."""
-        if reads_files(commit, self._start.configuration, self._start.version, self._options):
-            return commit.files
-        return commit.files.slice(0, 0)
 
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial.version != version:
@@ -210,7 +186,9 @@ class StreamPlanner:
             return self._log.latest_version + 1
         if version is None and timestamp is None:
             return None
-        return resolve_range(self._log.snapshot, ChangeRequest(version, timestamp)).first
+        if version is not None and version <= self._log.latest_version:
+            return version
+        return resolve_range(self._log.snapshot.update(), ChangeRequest(version, timestamp)).first
 
     def _at(self, version: int) -> Offset:
         return Offset(self.table_id, version)
@@ -237,23 +215,18 @@ class StreamPlanner:
         self._checked_start = True
 
     def _check_earlier_schema(self, version: int) -> None:
-        """Check that the files of `version` on can be read: column mapping renames and drops columns without commits
-        that change files.
-        """
-        configuration = self._start.configuration
-        if version <= 0 or version > self._start.version or mapping_mode(configuration) == "none":
-            return
-        with suppress(
-            VersionNotFoundError, CorruptLogError
-        ):  # cleaned up; a missing commit is reported when it is read
-            self._check_schema(self._start.at_version(version - 1))
+        """Check that the first files can be read: no commit from `version` on need declare their schema."""
+        if 0 < version <= self._start.version:
+            # Cleaned up, or a commit is missing, which is reported when it is read.
+            with suppress(VersionNotFoundError, CorruptLogError):
+                self._check_schema(self._start.at_version(version - 1))
 
     def _check_schema(self, snapshot: Snapshot) -> None:
         later = snapshot.version > self._start.version
         check_schema(self._start.configuration, snapshot.configuration, snapshot.version, later=later)
 
     def _check_end(self, end: Offset) -> None:
-        last = end.version if end.index >= 0 or end.initial else end.version - 1
+        last = _last_version(end)
         if last > self._log.latest_version:
             raise StreamDataLossError(
                 f"A batch of the stream ends at version {last} of '{self._start.location}', but the latest version is "
@@ -265,5 +238,14 @@ class StreamPlanner:
             )
 
 
-def _next_index(position: Offset) -> int:
-    return 0 if position.index < 0 else position.index + 1
+def _last_version(end: Offset) -> int:
+    """Return the last version of which a batch up to `end` may have files."""
+    return end.version if end.index >= 0 or end.initial else end.version - 1
+
+
+def _take(admission: Admission, sizes: Sizes) -> int:
+    """Return how many of the next files of a commit are admitted."""
+    if not sizes.together:
+        return admission.take(sizes.files)
+    count = len(sizes.files)
+    return count if admission.take_together(count, pc.sum(sizes.files).as_py() or 0) else 0

@@ -34,7 +34,7 @@ def check_schema(reads: TableConfiguration, written: TableConfiguration, version
             f"the partition columns are {list(written.partition_columns)} instead of {list(reads.partition_columns)}"
         )
     # A new query has the new schema: it can go on if that can read the rows written before.
-    restarts = _difference(_columns(reads), _columns(written), "") is None and _same_layout(reads, written)
+    restarts = later and _difference(_columns(reads), _columns(written), "") is None and _same_layout(reads, written)
     raise _restart(reads, version, problem) if restarts else _incompatible(reads, version, problem)
 
 

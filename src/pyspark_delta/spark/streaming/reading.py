@@ -24,10 +24,9 @@ from pyspark_delta.spark.frames.read_options import packed_options
 from pyspark_delta.spark.frames.reading import takes_file_index
 from pyspark_delta.spark.frames.schemas import differences
 from pyspark_delta.spark.frames.stream_options import StreamRead
-from pyspark_delta.spark.streaming.relation import BatchFrames, leaf_frame, unavailable
+from pyspark_delta.spark.streaming.relation import BatchFrames, leaf_frame, stream_source, unavailable
 from pyspark_delta.spark.streaming.source import DeltaSource, TableStream
 from pyspark_delta.storage.paths import to_hadoop
-from pyspark_delta.streaming.planner import StreamPlanner
 
 
 def read_stream(
@@ -56,7 +55,7 @@ def read_stream(
         return stream_by_workers(spark, read, given, name)
     jvm = jvm_of(spark)
     pass_expected(jvm.gateway)
-    frames = BatchFrames(spark, StreamPlanner(snapshot, read.options).source, stream.metadata)
+    frames = BatchFrames(spark, stream_source(snapshot, read.options), stream.metadata)
     return leaf_frame(spark, DeltaSource(jvm, stream), frames, name)
 
 

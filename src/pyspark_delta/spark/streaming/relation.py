@@ -6,8 +6,8 @@ column mapping and the partition values of batch reads, and the filters of the q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
 from typing import Any
 
@@ -15,18 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from pyspark_delta.changes.existing import with_statuses
+from pyspark_delta.changes.feed_columns import CHANGE_COLUMNS
 from pyspark_delta.features import Feature, is_supported
-from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.scan.planner import has_row_tracking
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.deleted_rows import FilesOfChanges, gather
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex, Files
 from pyspark_delta.spark.frames.catalyst.file_metadata import can_expose, hide_last_column
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_stream
+from pyspark_delta.spark.frames.reading import with_all_columns
 from pyspark_delta.spark.frames.relation_columns import table_columns
 from pyspark_delta.spark.streaming.errors import stream_callback
 from pyspark_delta.streaming.commits import FILE_COLUMNS
+from pyspark_delta.streaming.options import StreamOptions
 from pyspark_delta.streaming.planner import BatchFiles
 
 RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
@@ -35,6 +41,7 @@ _LEAF_MEMBERS = 5
 _NAME = "org.apache.spark.sql.catalyst.streaming.UserProvided"
 _RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
 _RELATION_MEMBERS = 5
+_SELECTS_ROWS = "selects_rows"  # a column of the files of a change feed
 
 
 class StreamFileIndex(DeltaFileIndex):
@@ -89,14 +96,12 @@ class BatchFrames:
     metadata: bool
 
     def of_files(self, parts: Sequence[BatchFiles], identity: str) -> DataFrame:
-        """Return the rows of the files of a batch."""
-        if not parts:
-            return self.empty()
-        frames = [
-            self._frame(part.source, part.files, f"{identity} {number}", _kinds(part.files["deletion_vector"]))
-            for number, part in enumerate(parts)
-        ]
-        return reduce(DataFrame.unionAll, frames)
+        """Return the rows of the files of a batch. Raises DataFileError and DeletionVectorError for a change feed."""
+        frames: list[DataFrame] = []
+        for number, part in enumerate(parts):
+            of_part = self._of_changes if _SELECTS_ROWS in part.files.column_names else self._of_rows
+            frames += of_part(part.source, part.files, f"{identity} {number}")
+        return reduce(DataFrame.unionAll, frames) if frames else self.empty()
 
     def later(self, find: Callable[[], Sequence[BatchFiles]], identity: str) -> DataFrame:
         """Return the rows of the files that `find` returns. It is called when Spark plans the batch.
@@ -111,21 +116,48 @@ class BatchFrames:
         """Return no rows."""
         return self._frame(self.source, _NO_FILES, "", (Files.ALL,))
 
+    def _of_rows(self, source: FileSource, files: pa.Table, identity: str) -> Iterator[DataFrame]:
+        yield self._frame(source, files, identity, _kinds(files["deletion_vector"]))
+
+    def _of_changes(self, source: FileSource, files: pa.Table, identity: str) -> Iterator[DataFrame]:
+        """Yield the rows of files that are changes as a whole, and those of files in which commits changed rows."""
+        files = with_statuses(with_all_columns(files), source.location, source.storage_options)
+        selecting = pc.fill_null(files[_SELECTS_ROWS], False)
+        whole = files.filter(pc.invert(selecting))
+        if whole.num_rows:
+            yield from self._of_rows(source, whole, identity)
+        if whole.num_rows < files.num_rows:
+            chosen = files.filter(selecting).combine_chunks()
+            changed = gather(chosen, source.location, source.storage_options)
+            without_constants = replace(source, constants=(), stored_too=())
+            yield self._frame(without_constants, changed.files, f"{identity} changes", (Files.MARKED,), changed)
+
     def _frame(
-        self, source: FileSource, files: pa.Table | Callable[[], pa.Table], identity: str, kinds: tuple[Files, ...]
+        self,
+        source: FileSource,
+        files: pa.Table | Callable[[], pa.Table],
+        identity: str,
+        kinds: tuple[Files, ...],
+        changed: FilesOfChanges | None = None,
     ) -> DataFrame:
-        columns = table_columns(source.configuration, source.stored_too, source.constants)
         find = files if callable(files) else lambda: files
-        listing = BatchListing(source.location, find, identity, source.storage_options)
         return catalyst_frame_of_stream(
             self.spark,
-            listing,
-            columns,
+            BatchListing(source.location, find, identity, source.storage_options),
+            table_columns(source.configuration, source.stored_too, source.constants),
             kinds,
             StreamFileIndex,
             row_tracking=self.metadata and has_row_tracking(source.configuration),
             metadata=self.metadata,
+            number_width=0 if changed is None else changed.width,
+            change_kind=None if changed is None else changed.kind,
         )
+
+
+def stream_source(snapshot: Snapshot, options: StreamOptions) -> FileSource:
+    """Return the table of a stream, with the schema of a snapshot, and the columns of the change feed if it is read."""
+    source = file_source(snapshot)
+    return replace(source, constants=CHANGE_COLUMNS) if options.changes else source
 
 
 def can_have_metadata(source: FileSource) -> bool:

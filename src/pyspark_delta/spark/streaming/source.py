@@ -22,7 +22,7 @@ from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.streaming.errors import stream_callback
-from pyspark_delta.spark.streaming.relation import RUNTIME, BatchFrames, can_have_metadata
+from pyspark_delta.spark.streaming.relation import RUNTIME, BatchFrames, can_have_metadata, stream_source
 from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.offset import Offset
@@ -50,13 +50,14 @@ class TableStream:
     @classmethod
     def of(cls, snapshot: Snapshot, options: StreamOptions, reopen: Callable[[], Snapshot]) -> TableStream:
         """Return the stream over the table of a snapshot, with its schema."""
-        planner = StreamPlanner(snapshot, options)
-        metadata = not options.changes and can_have_metadata(planner.source)
-        return cls(snapshot.location, options, reopen, to_spark(planner.schema), metadata)
+        schema = to_spark(StreamPlanner(snapshot, options).schema)
+        return cls(snapshot.location, options, reopen, schema, can_have_metadata(stream_source(snapshot, options)))
 
-    def start(self) -> StreamPlanner:
-        """Return the planner of a run. Raises StreamSchemaError if the table has another schema than the DataFrame."""
-        snapshot = self.open()
+    def planner(self, snapshot: Snapshot) -> StreamPlanner:
+        """Return the planner of a run that begins with a snapshot.
+
+        Raises StreamSchemaError if the table has another schema than the DataFrame.
+        """
         planner = StreamPlanner(snapshot, self.options)
         found = differences(expected=to_spark(planner.schema), given=self.schema)
         if found:
@@ -180,9 +181,11 @@ class DeltaSource(JavaProxy):
         run_id = self._run_id()
         run = self._runs.get(run_id)
         if run is None:
-            planner = self._stream.start()
-            session = _active_session(self._jvm)
-            run = _Run(planner, BatchFrames(session, planner.source, self._stream.metadata))
+            stream = self._stream
+            snapshot = stream.open()
+            source = stream_source(snapshot, stream.options)
+            frames = BatchFrames(_active_session(self._jvm), source, stream.metadata)
+            run = _Run(stream.planner(snapshot), frames)
             self._runs[run_id] = run
         return run
 

@@ -129,16 +129,26 @@ def catalyst_frame_of_stream(
     kinds: tuple[Files, ...],
     index: type[DeltaFileIndex],
     *,
-    row_tracking: bool,
-    metadata: bool,
+    row_tracking: bool = False,
+    metadata: bool = False,
+    number_width: int = 0,
+    change_kind: str | None = None,
 ) -> DataFrame:
     """Return the rows of the files of a batch of a stream, as a streaming frame; its files are found by `index`.
 
     With `metadata`, `_metadata` is the last column, which is visible. It has the fields of row tracking if
-    `row_tracking`.
+    `row_tracking`. `number_width` and `change_kind` are the `width` and `kind` of `FilesOfChanges`.
     """
     relations = _Relations(
-        spark, jvm_of(spark), listing, columns, row_tracking, own_metadata=metadata, streaming_index=index
+        spark,
+        jvm_of(spark),
+        listing,
+        columns,
+        row_tracking,
+        own_metadata=metadata,
+        number_width=number_width,
+        change_kind=change_kind,
+        streaming_index=index,
     )
     return relations.visible_frame(kinds)
 
