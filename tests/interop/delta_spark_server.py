@@ -5,6 +5,7 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
+`{"do": "stream", "path": ..., "checkpoint": ..., "options": {...}, "columns": [...]}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
 `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
@@ -19,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from delta_spark_session import session
 from delta_spark_tables import BUILDERS, make_tables
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 
@@ -65,6 +66,8 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
+        case "stream":
+            return _stream(spark, str(path), question["checkpoint"], question["options"], question["columns"])
         case "tables":
             make_tables(spark.newSession(), Path(question["out"]), question["only"] or BUILDERS)
             return None
@@ -73,6 +76,20 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return None
         case other:
             raise ValueError(other)
+
+
+def _stream(
+    spark: SparkSession, path: str, checkpoint: str, options: dict[str, str], columns: list[str]
+) -> dict[int, list[Any]]:
+    """The rows of each batch of a query that reads everything that is available."""
+    batches: dict[int, list[Any]] = {}
+
+    def keep(batch: DataFrame, number: int) -> None:
+        batches[number] = sorted([list(row) for row in batch.select(*columns).collect()], key=str)
+
+    writer = spark.readStream.format("delta").options(**options).load(path).writeStream.foreachBatch(keep)
+    writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+    return batches
 
 
 def _parsed(spark: SparkSession, statement: str) -> str | None:
