@@ -23,6 +23,7 @@ from pyspark_delta.actions.columns import (
     SIZE,
     STATS,
 )
+from pyspark_delta.actions.model import CommitInfo
 from pyspark_delta.changes.commits import commit_info, declared_in
 from pyspark_delta.changes.configuration_ranges import Declared
 from pyspark_delta.log.commits import CommitText, read_commits
@@ -47,13 +48,18 @@ FILE_COLUMNS = (
 class StreamCommit:
     """One commit: `files` are its `add` actions with `dataChange`, in the order of the log.
 
-    `removes` is True if it also removes files with `dataChange`. `operation` is that in the history of the table.
+    `removes` is True if it also removes files with `dataChange`.
     """
 
     declared: Declared
-    operation: str
+    info: CommitInfo | None
     files: pa.Table
     removes: bool
+
+    @property
+    def operation(self) -> str:
+        """The operation in the history of the table."""
+        return "" if self.info is None else str(self.info.values.get("operation", ""))
 
     @property
     def version(self) -> int:
@@ -67,7 +73,7 @@ def load_commits(store: ObjectStore, files: Sequence[CommitFile], partition_name
     adds = _changing(texts, "add", FILE_COLUMNS, partition_names)
     removes = _changing(texts, "remove", (PATH,), ())
     return [
-        StreamCommit(declared_in(text), _operation(text), added, removed.num_rows > 0)
+        StreamCommit(declared_in(text), commit_info(text), added, removed.num_rows > 0)
         for text, added, removed in zip(texts, adds, removes, strict=True)
     ]
 
@@ -95,8 +101,3 @@ def _changing(
     for count in kept.tolist():
         yield table.slice(start, count)
         start += count
-
-
-def _operation(text: CommitText) -> str:
-    info = commit_info(text)
-    return "" if info is None else str(info.values.get("operation", ""))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from pyspark_delta.changes.configuration_ranges import Declared
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.storage import ObjectStore
+from pyspark_delta.streaming.admission import Sizes
 from pyspark_delta.streaming.initial import InitialFiles
 
 
@@ -22,6 +25,11 @@ class Versioned(Protocol):
     @property
     def version(self) -> int:
         """The version."""
+        ...
+
+    @property
+    def declared(self) -> Declared:
+        """The protocol and the metadata that it changes."""
         ...
 
 
@@ -37,13 +45,6 @@ class BatchFiles:
 
     source: FileSource
     files: pa.Table
-
-
-class Sizes(NamedTuple):
-    """The sizes in bytes of the files of a commit, by index. `together` is True if no batch may separate them."""
-
-    files: pa.Array | pa.ChunkedArray
-    together: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,11 @@ class Contents(Protocol[C]):
     @property
     def schema(self) -> StructType:
         """The logical schema of the rows."""
+        ...
+
+    @property
+    def where(self) -> Expression | None:
+        """A condition on the rows by which files are skipped."""
         ...
 
     def load(self, store: ObjectStore, files: Sequence[CommitFile]) -> Sequence[C]:

@@ -26,6 +26,7 @@ from pyspark_delta.changes.feed_columns import with_change_columns
 from pyspark_delta.changes.files import RANGE, change_sources, changed_files, inserted_files, with_constants
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.errors import CorruptLogError, VersionNotFoundError
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.log.history import modification_times
 from pyspark_delta.log.listing import LogListing
 from pyspark_delta.log.segment import CommitFile
@@ -34,8 +35,10 @@ from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import ObjectStore
+from pyspark_delta.streaming.admission import Sizes
 from pyspark_delta.streaming.checks import check_configuration
-from pyspark_delta.streaming.contents import BatchFiles, InitialPiece, Piece, Sizes, without_excluded
+from pyspark_delta.streaming.commit_filter import CommitFilter
+from pyspark_delta.streaming.contents import BatchFiles, InitialPiece, Piece, without_excluded
 from pyspark_delta.streaming.options import StreamOptions
 
 
@@ -76,12 +79,18 @@ class FeedContents:
     def __init__(self, start: Snapshot, options: StreamOptions) -> None:
         self._start = start
         self._options = options
+        self._skips = None if options.skip_commits_where is None else CommitFilter(options.skip_commits_where)
         self._configurations = _Configurations(start)
 
     @property
     def schema(self) -> StructType:
         """The logical schema of the rows, with the columns of the feed."""
         return with_change_columns(self._start.schema)
+
+    @property
+    def where(self) -> Expression | None:
+        """None: deleted rows may not have the statistics of a file."""
+        return None
 
     def load(self, store: ObjectStore, files: Sequence[CommitFile]) -> list[FeedCommit]:
         """Read some commits. Raises CorruptLogError."""
@@ -104,11 +113,12 @@ class FeedContents:
         feed was not enabled.
         """
         self._check(commit)
-        return commit.sizes
+        return Sizes(pa.array([], pa.int64())) if self._is_skipped(commit) else commit.sizes
 
     def batch(self, initial: InitialPiece | None, pieces: Sequence[Piece[FeedCommit]]) -> list[BatchFiles]:
         """Return the files of a batch, in the order of versions. Raises the errors of `sizes`."""
         start = self._start
+        pieces = [piece for piece in pieces if not self._is_skipped(piece.commit)]
         configurations = [self._check(piece.commit) for piece in pieces]
         times = self._times([piece.commit for piece in pieces], configurations)
         actions = [piece.commit.between(piece.first, piece.end) for piece in pieces]
@@ -125,6 +135,9 @@ class FeedContents:
         files = with_constants(files, ranges, times).drop_columns([RANGE])
         source = FileSource(start.location, start.configuration, start.storage_options, start.version)
         return [BatchFiles(own, of_kind) for own, of_kind in change_sources(source, files)]
+
+    def _is_skipped(self, commit: FeedCommit) -> bool:
+        return self._skips is not None and self._skips.matches(commit.version, commit.info)
 
     def _check(self, commit: FeedCommit) -> TableConfiguration:
         """Check that a commit can be read, and return its configuration."""

@@ -20,15 +20,20 @@ from pyspark_delta.actions.columns import (
     SIZE,
     STATS,
 )
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.scan.matches import possible_files
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.streaming.admission import Sizes
 
 
 class InitialFiles:
     """The files of the initial snapshot. The index of a file is its position in their order."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, where: Expression | None = None, time_zone: str = "UTC") -> None:
+        """With `where`, a condition bound to the schema, files that it rules out are not returned."""
         self._snapshot = snapshot
+        self._where, self._time_zone = where, time_zone
         self.version = snapshot.version
 
     def __len__(self) -> int:
@@ -50,7 +55,8 @@ class InitialFiles:
             columns.append(DELETION_VECTOR.name)
         if is_supported(configuration, Feature.ROW_TRACKING):
             columns += [BASE_ROW_ID.name, DEFAULT_ROW_COMMIT_VERSION.name]
-        return self._snapshot.files(tuple(columns))
+        # Selecting rows of a column in many chunks would copy it as a whole.
+        return self._snapshot.files(tuple(columns)).combine_chunks()
 
     @cached_property
     def _order(self) -> pa.Array:
@@ -58,13 +64,25 @@ class InitialFiles:
         return pc.sort_indices(self._files, sort_keys=keys)
 
     @cached_property
-    def sizes(self) -> pa.ChunkedArray:
-        """The sizes of the files in bytes, in order."""
-        return self._files[SIZE.name].take(self._order)
+    def sizes(self) -> Sizes:
+        """The sizes of the files in bytes, in order. Those that the condition rules out are not counted."""
+        return Sizes(self._files[SIZE.name].take(self._order), counted=self._counted)
+
+    @cached_property
+    def _counted(self) -> pa.BooleanArray | None:
+        """True for each file, in order, that the condition does not rule out; None without a condition."""
+        if self._where is None:
+            return None
+        possible = possible_files(self._snapshot, self._where, (PATH.name,), time_zone=self._time_zone)
+        mask = pc.is_in(self._files[PATH.name].take(self._order), value_set=possible[PATH.name].combine_chunks())
+        return mask.combine_chunks()
 
     def files(self, first: int, end: int) -> pa.Table:
         """Return the files from index `first` to before `end`, in order, with the columns of `commits.FILE_COLUMNS`."""
-        files = self._files.take(self._order.slice(first, max(0, end - first)))
+        chosen = self._order.slice(first, max(0, end - first))
+        if self._counted is not None:
+            chosen = chosen.filter(self._counted.slice(first, len(chosen)))
+        files = self._files.take(chosen)
         for absent in (PARTITION_VALUES, STATS, DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION):
             if absent.name not in files.column_names:
                 files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))

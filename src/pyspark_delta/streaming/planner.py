@@ -8,24 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.compute as pc
 
+from pyspark_delta.changes.feed_columns import CHANGE_COLUMNS
 from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
+from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.streaming.admission import Admission, Limits
+from pyspark_delta.streaming.admission import Admission, Limits, Sizes
 from pyspark_delta.streaming.backlog import Backlog, backlog
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
-from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Sizes, Versioned
+from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Versioned
 from pyspark_delta.streaming.feed import FeedContents
 from pyspark_delta.streaming.initial import InitialFiles
-from pyspark_delta.streaming.offset import BASE_INDEX, Offset, check_table
+from pyspark_delta.streaming.offset import (
+    AFTER_SCHEMA_CHANGE_INDEX,
+    BASE_INDEX,
+    SCHEMA_CHANGE_INDEX,
+    Offset,
+    check_table,
+)
 from pyspark_delta.streaming.options import LATEST, StreamOptions
 from pyspark_delta.streaming.rows import RowContents
 from pyspark_delta.streaming.schema_changes import check_schema
+from pyspark_delta.streaming.schema_tracking import SchemaTracking
 
 __all__ = ["BatchFiles", "StreamPlanner"]
 
@@ -34,10 +44,13 @@ class StreamPlanner:
     """Plans the batches of a stream over the table of `snapshot`, whose schema the rows have."""
 
     def __init__(self, snapshot: Snapshot, options: StreamOptions) -> None:
-        contents: Contents[Any] = FeedContents(snapshot, options) if options.changes else RowContents(snapshot, options)
+        """Raises StreamSchemaError if the schema log cannot be used, or a change in it needs the user's consent."""
+        self._tracking = SchemaTracking.of(snapshot, options)
+        start = snapshot if self._tracking is None else self._tracking.start(snapshot)
+        contents: Contents[Any] = FeedContents(start, options) if options.changes else RowContents(start, options)
         self._contents = contents
         self._log = CommitLog(snapshot, contents.load)
-        self._start = snapshot
+        self._start = start
         self._options = options
         self._initial: InitialFiles | None = None
         self._checked_start = False
@@ -51,6 +64,12 @@ class StreamPlanner:
     def schema(self) -> StructType:
         """The logical schema of the rows."""
         return self._contents.schema
+
+    @property
+    def source(self) -> FileSource:
+        """The table with the schema of the stream. In a change feed, the columns of the feed are constants."""
+        source = file_source(self._start)
+        return replace(source, constants=CHANGE_COLUMNS) if self._options.changes else source
 
     @property
     def known_end(self) -> Offset:
@@ -79,6 +98,8 @@ class StreamPlanner:
         """
         self._log.refresh()
         position = self._beginning(bound) if start is None else self._own(start)
+        if (barrier := self._next_barrier(position)) is not None:
+            return barrier
         self._check_position(position)
         admission = Admission(self._options.limits if limits is None else limits)
         end = self._admit(position, admission, bound)
@@ -88,7 +109,7 @@ class StreamPlanner:
         """Return the offset after the last admitted file."""
         if position.initial:
             initial, first = self._initial_files(position.version), position.next_index
-            taken = admission.take(initial.sizes.slice(first))
+            taken = _take(admission, initial.sizes.slice(first))
             if first + taken < len(initial):
                 return self._after(position, first + taken)
             position = self._at(position.version + 1)
@@ -97,9 +118,11 @@ class StreamPlanner:
         while not admission.is_full and (commit := next(commits, None)) is not None:
             if commit.version > position.version:  # commits were lost
                 position = self._at(commit.version)
+            if self._is_barrier(commit):
+                return replace(position, index=SCHEMA_CHANGE_INDEX)
             first = position.next_index
             sizes = self._contents.sizes(commit)
-            taken = _take(admission, Sizes(sizes.files.slice(first), sizes.together))
+            taken = _take(admission, sizes.slice(first))
             if first + taken < len(sizes.files):
                 return self._after(position, first + taken)
             position = self._at(commit.version + 1)
@@ -140,10 +163,43 @@ class StreamPlanner:
             yield Piece(commit, first, end.index + 1 if commit.version == end.version else None)
 
     def release(self, end: Offset) -> None:
-        """Drop what was kept for batches up to `end`, which are complete."""
+        """Drop what was kept for batches up to `end`, which are complete.
+
+        Raises StreamSchemaError at a barrier: the new schema is in the schema log, and the query has to start again.
+        """
+        if end.is_barrier and self._tracking is not None:
+            commit = next(self._log.commits(end.version, end.version))
+            if self._is_barrier(commit):
+                raise self._tracking.evolve(commit.declared, self._start.configuration)
         self._log.forget(end.version)
         if self._initial is not None and not (end.initial and end.version == self._initial.version):
             self._initial = None
+
+    # --------------------------------------------------------------------------------------------- schema tracking
+    def track_source(self, path: str) -> None:
+        """Name the source in its checkpoint, for the schema log."""
+        if self._tracking is not None:
+            self._tracking.source_path = path
+
+    def _is_barrier(self, commit: Versioned) -> bool:
+        return self._tracking is not None and self._tracking.is_barrier(commit.declared, self._start.configuration)
+
+    def _next_barrier(self, position: Offset) -> Offset | None:
+        """Return the second barrier after the first one, and nothing later until the query starts again; None if the
+        stream is not at a change of the schema.
+        """
+        if not position.is_barrier or not self._is_barrier(next(self._log.commits(position.version, position.version))):
+            return None
+        return replace(position, index=AFTER_SCHEMA_CHANGE_INDEX)
+
+    def _begin_tracking(self, position: Offset) -> None:
+        """Write the first schema of the log: that of the version at `position`."""
+        if self._tracking is None or not self._tracking.is_new:
+            return
+        latest = self._log.snapshot
+        version = min(position.version, self._log.latest_version)
+        first = latest if version == latest.version else latest.at_version(version)
+        self._tracking.begin(first.configuration, version, self._start.configuration)
 
     # ------------------------------------------------------------------------------------------------- commits
     def _commits(self, first: int, last: int, expected: int) -> Iterator[Versioned]:
@@ -159,7 +215,7 @@ class StreamPlanner:
             check_schema(
                 self._start.configuration, snapshot.configuration, version, later=version > self._start.version
             )
-            self._initial = InitialFiles(snapshot)
+            self._initial = InitialFiles(snapshot, self._contents.where, self._options.time_zone)
         return self._initial
 
     # ------------------------------------------------------------------------------------------------- beginnings
@@ -210,9 +266,11 @@ class StreamPlanner:
                 location=self._start.location,
             )
 
-        if not self._checked_start and not position.initial:
-            self._check_earlier_schema(position.version)
-        self._checked_start = True
+        if not self._checked_start:
+            self._checked_start = True
+            self._begin_tracking(position)
+            if not position.initial and self._tracking is None:
+                self._check_earlier_schema(position.version)
 
     def _check_earlier_schema(self, version: int) -> None:
         """Check that the first files can be read: no commit from `version` on need declare their schema."""
@@ -246,6 +304,6 @@ def _last_version(end: Offset) -> int:
 def _take(admission: Admission, sizes: Sizes) -> int:
     """Return how many of the next files of a commit are admitted."""
     if not sizes.together:
-        return admission.take(sizes.files)
+        return admission.take(sizes.files, sizes.counted)
     count = len(sizes.files)
     return count if admission.take_together(count, pc.sum(sizes.files).as_py() or 0) else 0

@@ -24,28 +24,14 @@ from pyspark_delta.streaming.options import STREAM_OPTIONS, StreamOptions
 
 _TIME_ZONE, _PUBLISHED_ONLY = "timeZone", "publishedOnly"
 _KNOWN = {name.lower(): name for name in ("path", _TIME_ZONE, _PUBLISHED_ONLY, *STREAM_OPTIONS)}
-_TRACKING = (
-    "schemaTrackingLocation",
-    "schemaLocation",
-    "streamingSourceTrackingId",
-    "allowSourceColumnDrop",
-    "allowSourceColumnRename",
-    "allowSourceColumnTypeChange",
-)
-_NO_TRACKING = (
-    "a stream goes on over added columns when its query is started again. After a column was renamed, dropped or "
-    "changed to a wider type, start the query with a new checkpoint"
-)
 _OF_WRITES = "it is an option of writeStream; give it there"
 _WITH_DATAFRAME = "select {} in the DataFrame, as in spark.readStream.format('delta').load(path).{}"
 _NO_END = "a stream has no end. To read the changes of a range of versions, use spark.read"
 _ELSEWHERE = {
     name.lower(): advice
     for names, advice in (
-        (_TRACKING, _NO_TRACKING),
         (("endingVersion", "endingTimestamp"), _NO_END),
         (("columns",), _WITH_DATAFRAME.format("columns", "select('id')")),
-        (("where",), _WITH_DATAFRAME.format("rows", "where('id > 5')")),
         (("includeRowTracking",), _WITH_DATAFRAME.format("the ids", "select('*', '_metadata.row_id')")),
         (("checkpointLocation", "queryName", "mergeSchema", "overwriteSchema", "txnAppId", "txnVersion"), _OF_WRITES),
     )

@@ -28,6 +28,9 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.engines.tasks import group_files
 from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.plan import ReadContext
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.frames.stream_options import StreamRead
@@ -52,12 +55,16 @@ class StreamRequest:
     def parse(cls, options: Mapping[str, str]) -> StreamRequest:
         """Parse the options. Raises InvalidOptionError."""
         read = StreamRead.parse(None, options)
-        if read.options.changes:
-            raise InvalidOptionError(
-                "Without enable, the change data feed is not read as a stream. Call pyspark_delta.enable(spark) in a "
-                "classic session, or read the feed in batches with spark.read.",
-                option="readChangeFeed",
-            )
+        for option, is_given, instead in (
+            ("readChangeFeed", read.options.changes, ", or read the feed in batches with spark.read"),
+            ("schemaTrackingLocation", read.options.schema_location is not None, ""),
+        ):
+            if is_given:
+                raise InvalidOptionError(
+                    f"Streams in Python workers do not take the option '{option}'. Call pyspark_delta.enable(spark) in "
+                    f"a classic session{instead}.",
+                    option=option,
+                )
         return cls(read)
 
     def planner(self) -> StreamPlanner:
@@ -113,11 +120,10 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         with boundary():
             parts = self._planner.batch(self._position(start), self._planner.parse(orjson.dumps(end).decode()))
-            cores, zone = os.cpu_count() or 1, self._request.read.time_zone
             return [
                 FilePartition(group)
                 for part in parts
-                for group in group_files(part.source.read_context(time_zone=zone), part.files, cores)
+                for group in group_files(self._context(part.source), part.files, os.cpu_count() or 1)
             ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -134,6 +140,13 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             position = self._position(end)
             if position is not None:
                 self._planner.release(position)
+
+    def _context(self, source: FileSource) -> ReadContext:
+        """Return how tasks read files: the rows that the option `where` selects."""
+        read = self._request.read
+        where, schema = read.options.where, source.configuration.schema
+        residual = None if where is None else parse_predicate(where, schema, time_zone=read.time_zone)
+        return source.read_context(time_zone=read.time_zone, residual=residual)
 
     def _position(self, offset: dict[str, Any]) -> Offset | None:
         """Return the offset; None for the initial one."""

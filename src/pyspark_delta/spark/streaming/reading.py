@@ -24,9 +24,10 @@ from pyspark_delta.spark.frames.read_options import packed_options
 from pyspark_delta.spark.frames.reading import takes_file_index
 from pyspark_delta.spark.frames.schemas import differences
 from pyspark_delta.spark.frames.stream_options import StreamRead
-from pyspark_delta.spark.streaming.relation import BatchFrames, leaf_frame, stream_source, unavailable
+from pyspark_delta.spark.streaming.relation import BatchFrames, leaf_frame, unavailable
 from pyspark_delta.spark.streaming.source import DeltaSource, TableStream
 from pyspark_delta.storage.paths import to_hadoop
+from pyspark_delta.streaming.planner import StreamPlanner
 
 
 def read_stream(
@@ -44,7 +45,8 @@ def read_stream(
     raises.
     """
     snapshot = reopen()
-    stream = TableStream.of(snapshot, read.options, reopen)
+    planner = StreamPlanner(snapshot, read.options)
+    stream = TableStream.of(planner, snapshot.location, read.options, reopen)
     if schema is not None:
         _check_schema(stream, schema)
     if not takes_file_index(spark, snapshot):
@@ -55,8 +57,8 @@ def read_stream(
         return stream_by_workers(spark, read, given, name)
     jvm = jvm_of(spark)
     pass_expected(jvm.gateway)
-    frames = BatchFrames(spark, stream_source(snapshot, read.options), stream.metadata)
-    return leaf_frame(spark, DeltaSource(jvm, stream), frames, name)
+    frames = BatchFrames(spark, planner.source, stream.metadata)
+    return _where(leaf_frame(spark, DeltaSource(jvm, stream), frames, name), read)
 
 
 def stream_by_workers(
@@ -82,6 +84,11 @@ def stream_by_workers(
     reader = _unwrapped_reader(spark).format(DATA_SOURCE).options(**options)
     reader = reader if name is None else reader.name(name)
     return cast(DataFrame, reader.load(to_hadoop(read.location)))
+
+
+def _where(frame: DataFrame, read: StreamRead) -> DataFrame:
+    """Return the rows that the option `where` selects: the planner only leaves out files."""
+    return frame if read.options.where is None else frame.where(read.options.where)
 
 
 def _check_schema(stream: TableStream, given: SparkStruct) -> None:

@@ -16,11 +16,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.changes.existing import with_statuses
-from pyspark_delta.changes.feed_columns import CHANGE_COLUMNS
 from pyspark_delta.features import Feature, is_supported
-from pyspark_delta.scan.file_source import FileSource, file_source
+from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.planner import has_row_tracking
-from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.deleted_rows import FilesOfChanges, gather
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex, Files
 from pyspark_delta.spark.frames.catalyst.file_metadata import can_expose, hide_last_column
@@ -32,7 +30,6 @@ from pyspark_delta.spark.frames.reading import with_all_columns
 from pyspark_delta.spark.frames.relation_columns import table_columns
 from pyspark_delta.spark.streaming.errors import stream_callback
 from pyspark_delta.streaming.commits import FILE_COLUMNS
-from pyspark_delta.streaming.options import StreamOptions
 from pyspark_delta.streaming.planner import BatchFiles
 
 RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
@@ -152,12 +149,6 @@ class BatchFrames:
             number_width=0 if changed is None else changed.width,
             change_kind=None if changed is None else changed.kind,
         )
-
-
-def stream_source(snapshot: Snapshot, options: StreamOptions) -> FileSource:
-    """Return the table of a stream, with the schema of a snapshot, and the columns of the change feed if it is read."""
-    source = file_source(snapshot)
-    return replace(source, constants=CHANGE_COLUMNS) if options.changes else source
 
 
 def can_have_metadata(source: FileSource) -> bool:

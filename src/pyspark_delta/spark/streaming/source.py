@@ -19,10 +19,12 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.errors import StreamError, StreamSchemaError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.streaming.errors import stream_callback
-from pyspark_delta.spark.streaming.relation import RUNTIME, BatchFrames, can_have_metadata, stream_source
+from pyspark_delta.spark.streaming.execution import check_numbers, execution_of, place_schema_log
+from pyspark_delta.spark.streaming.relation import RUNTIME, BatchFrames, can_have_metadata
 from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.offset import Offset
@@ -31,7 +33,6 @@ from pyspark_delta.streaming.planner import StreamPlanner
 
 _STREAMS = "org.apache.spark.sql.connector.read.streaming"
 _RUN_ID = "spark.jobGroup.id"
-_QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,11 @@ class TableStream:
     metadata: bool
 
     @classmethod
-    def of(cls, snapshot: Snapshot, options: StreamOptions, reopen: Callable[[], Snapshot]) -> TableStream:
-        """Return the stream over the table of a snapshot, with its schema."""
-        schema = to_spark(StreamPlanner(snapshot, options).schema)
-        return cls(snapshot.location, options, reopen, schema, can_have_metadata(stream_source(snapshot, options)))
+    def of(
+        cls, planner: StreamPlanner, location: str, options: StreamOptions, reopen: Callable[[], Snapshot]
+    ) -> TableStream:
+        """Return the stream of a planner, with its schema."""
+        return cls(location, options, reopen, to_spark(planner.schema), can_have_metadata(planner.source))
 
     def planner(self, snapshot: Snapshot) -> StreamPlanner:
         """Return the planner of a run that begins with a snapshot.
@@ -74,12 +76,16 @@ class TableStream:
 
 @dataclass
 class _Run:
-    """The state of one run of a query. `has_planned` is True after its first call of `latestOffset`."""
+    """The state of one run of a query.
+
+    `has_planned` is True after its first call of `latestOffset`, `is_placed` after the place in the query was checked.
+    """
 
     planner: StreamPlanner
     frames: BatchFrames
     bound: Offset | None = None
     has_planned: bool = False
+    is_placed: bool = False
 
 
 class DeltaSource(JavaProxy):
@@ -115,7 +121,7 @@ class DeltaSource(JavaProxy):
     @stream_callback
     def latestOffset(self, start: Any, limit: Any) -> Any:
         """Return the end of the next batch; `start`, the same object, if there is nothing new."""
-        run = self._run()
+        run = self._placed_run()
         position = None if start is None else run.planner.parse(str(start.json()))
         end = run.planner.latest(position, self._limits(limit), run.bound)
         run.has_planned = True
@@ -128,7 +134,7 @@ class DeltaSource(JavaProxy):
 
     @stream_callback
     def getBatch(self, start: Any, end: Any) -> Any:
-        run, text = self._run(), str(end.json())
+        run, text = self._placed_run(), str(end.json())
         parse = run.planner.parse
         first, last = None if start.isEmpty() else parse(str(start.get().json())), parse(text)
         identity = f"{'' if first is None else first.to_json()} {text}"
@@ -182,11 +188,21 @@ class DeltaSource(JavaProxy):
         run = self._runs.get(run_id)
         if run is None:
             stream = self._stream
-            snapshot = stream.open()
-            source = stream_source(snapshot, stream.options)
-            frames = BatchFrames(_active_session(self._jvm), source, stream.metadata)
-            run = _Run(stream.planner(snapshot), frames)
+            planner = stream.planner(stream.open())
+            run = _Run(planner, BatchFrames(_active_session(self._jvm), planner.source, stream.metadata))
             self._runs[run_id] = run
+        return run
+
+    def _placed_run(self) -> _Run:
+        """Return the state of the run, after a check of the source's place in the query, which Spark knows by now."""
+        run = self._run()
+        if not run.is_placed:
+            execution = execution_of(self._jvm, run.frames.spark._jsparkSession)
+            numbers = [number for number, one in enumerate(elements(execution.sources())) if self.equals(one)]
+            check_numbers(execution, numbers, self._stream.location)
+            if self._stream.options.schema_location is not None:
+                place_schema_log(execution, numbers, run.planner, self._stream.options.schema_location)
+            run.is_placed = True
         return run
 
     def _run_id(self) -> str:
