@@ -43,18 +43,6 @@ class Unsupported:
         assert session.sql("DESCRIBE history").count() == 1
         session.catalog.dropTempView("history")
 
-    def test_streams_of_tables_are_refused_when_they_are_made(self, session: SparkSession, tmp_path: Path) -> None:
-        path = str(tmp_path / "t")
-        session.range(3).write.format("delta").save(path)
-        reads: tuple[Callable[[], object], ...] = (
-            lambda: session.readStream.format("delta").load(path),
-            lambda: session.readStream.load(path, format="DELTA"),
-            lambda: session.readStream.table(f"delta.`{path}`"),
-        )
-        for read in reads:
-            with pytest.raises(InvalidOperationError, match=r"spark\.read"):
-                read()
-
     def test_other_streams_stay(self, session: SparkSession, tmp_path: Path) -> None:
         source, target = str(tmp_path / "source"), str(tmp_path / "target")
         session.range(3).write.parquet(source)
