@@ -34,6 +34,7 @@ PUBLIC = [
     "enable",
     "errors",
     "sql",
+    "streaming_batch",
 ]
 
 

@@ -12,6 +12,7 @@ KNOWN = {
     "catalog/connections._connections",
     "catalog/connections._listeners",
     "snapshot/cache._snapshots",
+    "spark/conf/batches._of_sessions",
     "spark/conf/sessions._answers",
     "spark/conf/sessions.enabled",
     "spark/conf/temporary._changes",

@@ -5,8 +5,9 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
-`{"do": "stream", "path": ..., "checkpoint": ..., "options": {...}, "columns": [...]}`,
+`{"do": "batches", "path": ..., "checkpoint": ..., "options": {...}, "columns": [...]}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
+`{"do": "stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
 `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
@@ -66,8 +67,11 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
+        case "batches":
+            return _batches(spark, str(path), question["checkpoint"], question["options"], question["columns"])
         case "stream":
-            return _stream(spark, str(path), question["checkpoint"], question["options"], question["columns"])
+            _stream(spark, question)
+            return None
         case "tables":
             make_tables(spark.newSession(), Path(question["out"]), question["only"] or BUILDERS)
             return None
@@ -78,7 +82,7 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             raise ValueError(other)
 
 
-def _stream(
+def _batches(
     spark: SparkSession, path: str, checkpoint: str, options: dict[str, str], columns: list[str]
 ) -> dict[int, list[Any]]:
     """The rows of each batch of a query that reads everything that is available."""
@@ -90,6 +94,16 @@ def _stream(
     writer = spark.readStream.format("delta").options(**options).load(path).writeStream.foreachBatch(keep)
     writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
     return batches
+
+
+def _stream(spark: SparkSession, question: dict[str, Any]) -> None:
+    """Write what there is in a folder of Parquet files, one file in a batch, to a table."""
+    reader = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+    rows = reader.parquet(question["source"])
+    if question["mode"] == "complete":
+        rows = rows.groupBy("id").count()
+    writer = rows.writeStream.format("delta").outputMode(question["mode"]).trigger(availableNow=True)
+    writer.option("checkpointLocation", question["checkpoint"]).start(question["path"]).awaitTermination()
 
 
 def _parsed(spark: SparkSession, statement: str) -> str | None:

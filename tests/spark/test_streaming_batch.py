@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.streams import LIMIT, Source, ids, transactions
 
 from pyspark_delta import DeltaTable, Table, disable, enable, streaming_batch
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.errors import DeltaError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.spark.conf import batches
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled
 from pyspark_delta.spark.sql import session as sql
@@ -131,9 +131,9 @@ def test_the_query_must_be_known(source: Source, delta_spark: SparkSession, tmp_
         with streaming_batch(frame, number, checkpoint=str(checkpoint)):
             frame.write.format("delta").mode("append").save(str(tmp_path / "t"))
     assert (ids(tmp_path / "t"), transactions(tmp_path / "t")) == ([0], {query: 0})
-    (checkpoint / "metadata").write_text("[]")
+    (tmp_path / "metadata").write_text("[]")
     with pytest.raises(InvalidOptionError, match="checkpointLocation"):
-        streaming_batch(frame, 0, checkpoint=str(checkpoint)).__enter__()
+        streaming_batch(frame, 0, checkpoint=str(tmp_path)).__enter__()
 
 
 def test_errors_of_functions_reach_the_caller(source: Source, tmp_path: Path) -> None:
@@ -144,6 +144,14 @@ def test_errors_of_functions_reach_the_caller(source: Source, tmp_path: Path) ->
     with pytest.raises(StreamingQueryException, match="in the function"):
         each_batch(source, tmp_path / "c", fail)
     assert batches._of_sessions == {}
+
+    def miss(batch: DataFrame, number: int) -> None:
+        DeltaTable.forPath(batch.sparkSession, str(tmp_path / "nothing"))
+
+    with pytest.raises(StreamingQueryException, match=r"\[DELTA_") as raised:
+        each_batch(source, tmp_path / "d", miss)
+    assert isinstance(raised.value.__cause__, DeltaError)
+    assert "Traceback" not in str(raised.value)
 
 
 def test_a_batch_on_spark_connect_is_written_once(delta_connect: SparkSession, tmp_path: Path) -> None:

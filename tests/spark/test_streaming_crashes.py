@@ -12,14 +12,14 @@ from threading import Event
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 from pyspark.sql.streaming import StreamingQuery
 from tests.lengths import FULL
 from tests.spark.streaming_crash import POINTS
 from tests.spark.streams import LIMIT, Source, ids, numbers, run, transactions, writer
 
-from pyspark_delta import Table
+from pyspark_delta import Table, streaming_batch
 from pyspark_delta.spark.engine.write.save import FrameRows
 from pyspark_delta.spark.streaming.sink import BatchRows, StreamWrite
 from pyspark_delta.transaction import identity_allocation
@@ -120,12 +120,13 @@ def test_a_query_that_is_stopped_in_a_batch_goes_on_later(
     assert (Table.open(path).version, transactions(path)) == (source.files - 1, {query.id: source.files - 1})
 
 
-def test_a_query_is_stopped_in_a_job(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
-    """The rows never come: a worker waits until it is killed."""
+@pytest.mark.parametrize("in_function", [False, True])
+def test_a_query_is_stopped_in_a_job(source: Source, tmp_path: Path, *, in_function: bool) -> None:
+    """The rows never come: a worker waits until it is killed. The sink is ours, or a function that writes."""
     path, checkpoint, pipe = str(tmp_path / "t"), tmp_path / "c", str(tmp_path / "pipe")
     os.mkfifo(pipe)
 
-    @udf("long")
+    @udf("long", useArrow=False)
     def never(number: int) -> int:
         with open(pipe, "w") as file:
             file.write("waiting")
@@ -133,10 +134,19 @@ def test_a_query_is_stopped_in_a_job(source: Source, delta_spark: SparkSession, 
             signal.pause()
         return number
 
+    def write(batch: DataFrame, number: int) -> None:
+        with streaming_batch(batch, number):
+            batch.write.format("delta").mode("append").save(path)
+
+    def start(stream: DataFrame) -> StreamingQuery:
+        made = writer(stream, checkpoint)
+        query: StreamingQuery = made.foreachBatch(write).start() if in_function else made.start(path)
+        return query
+
     stream = source.stream()
-    query = writer(stream.select(never("id").alias("id")), checkpoint).start(path)
+    query = start(stream.select(never("id").alias("id")))
     with open(pipe) as file:
         assert file.read(7) == "waiting"
         stop(query)
-    run(writer(stream, checkpoint).start(path))
+    run(start(stream))
     assert ids(path) == source.ids

@@ -43,22 +43,6 @@ class Unsupported:
         assert session.sql("DESCRIBE history").count() == 1
         session.catalog.dropTempView("history")
 
-    def test_streams_are_refused_when_they_are_made(self, session: SparkSession, tmp_path: Path) -> None:
-        path = str(tmp_path / "t")
-        session.range(3).write.format("delta").save(path)
-        stream = session.readStream.format("rate").load().selectExpr("value AS id")
-        writes: tuple[Callable[[], object], ...] = (
-            lambda: stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(path),
-            lambda: stream.writeStream.start(path, format="delta"),
-            lambda: stream.writeStream.toTable(f"delta.`{path}`"),
-            lambda: stream.writeStream.format("delta").toTable("a_table"),
-        )
-        for write in writes:
-            with pytest.raises(InvalidOperationError, match="foreachBatch"):
-                write()
-        assert Table.open(path).version == 0
-        assert not (tmp_path / "c").exists()
-
     def test_other_streams_stay(self, session: SparkSession, tmp_path: Path) -> None:
         source, target = str(tmp_path / "source"), str(tmp_path / "target")
         session.range(3).write.parquet(source)
@@ -79,6 +63,22 @@ class TestConnect(Unsupported):
     @pytest.fixture
     def session(self, delta_connect: SparkSession) -> SparkSession:
         return delta_connect
+
+    def test_streams_to_tables_are_refused_when_they_are_made(self, session: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path / "t")
+        session.range(3).write.format("delta").save(path)
+        stream = session.readStream.format("rate").load().selectExpr("value AS id")
+        writes: tuple[Callable[[], object], ...] = (
+            lambda: stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(path),
+            lambda: stream.writeStream.start(path, format="delta"),
+            lambda: stream.writeStream.toTable(f"delta.`{path}`"),
+            lambda: stream.writeStream.format("delta").toTable("a_table"),
+        )
+        for write in writes:
+            with pytest.raises(InvalidOperationError, match="foreachBatch"):
+                write()
+        assert Table.open(path).version == 0
+        assert not (tmp_path / "c").exists()
 
     @pytest.mark.parametrize("statement", ONLY_ON_CLASSIC_SESSIONS)
     def test_statements_that_only_the_server_could_run_are_refused(

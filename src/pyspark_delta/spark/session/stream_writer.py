@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,6 +14,7 @@ from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.spark.conf import write_defaults
 from pyspark_delta.spark.conf.sessions import is_clone, is_enabled
 from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
 from pyspark_delta.spark.session.frame_writer import refuse_name
 from pyspark_delta.spark.session.identifiers import (
@@ -24,7 +26,7 @@ from pyspark_delta.spark.session.identifiers import (
 )
 from pyspark_delta.spark.session.mixins import mixed_class
 from pyspark_delta.spark.session.sql_hooks import has_sql, install_sql, uninstall_sql
-from pyspark_delta.spark.streaming.errors import CausedQuery
+from pyspark_delta.spark.streaming.errors import CausedQuery, function_errors
 from pyspark_delta.spark.streaming.query import QueryChoices, start_query, unavailable, warn_of_fallback
 from pyspark_delta.spark.streaming.sink import StreamWrite
 from pyspark_delta.storage import normalize_location
@@ -35,7 +37,7 @@ from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.stream_options import SPARK_OPTIONS, check_no_void, parse_stream_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _WRITE_INSTEAD = (
     "Write each batch in foreachBatch, with batch.write.format('delta').mode('append').save(path); with the options "
@@ -59,7 +61,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
 
     def foreachBatch(self, func: Any) -> Any:
         self._delta_has_function, self._delta_source = True, None
-        return super().foreachBatch(_with_sql(func) if self._delta_is_classic else func)
+        return super().foreachBatch(_enabled(func) if self._delta_is_classic else func)
 
     def partitionBy(self, *cols: Any) -> Any:
         self._delta_partitioning = _names(cols)
@@ -208,26 +210,31 @@ def _caused(query: Any) -> Any:
     return query
 
 
-def _with_sql(func: Callable[[DataFrame, int], object]) -> Callable[[DataFrame, int], None]:
+def _enabled(func: Callable[[DataFrame, int], object]) -> Callable[[DataFrame, int], None]:
     """Return the function for batches; while it runs, SQL of the batch's session, a clone, knows Delta tables.
 
-    Spark clones the settings of a session, and not its catalogs. On Spark Connect, a process of the server calls the
-    function, which knows nothing of `enable`.
+    Errors of this package are the causes of the query's exception. Spark clones the settings of a session, and not its
+    catalogs. On Spark Connect, a process of the server calls the function, which knows nothing of `enable`.
     """
 
     @wraps(func)
     def call(batch: DataFrame, number: int) -> None:
-        spark = batch.sparkSession
-        if not is_enabled(spark) or not is_clone(spark) or has_sql(spark):
+        with function_errors(jvm_of(batch.sparkSession)), _sql_in_clone(batch.sparkSession):
             func(batch, number)
-            return
-        install_sql(spark)
-        try:
-            func(batch, number)
-        finally:
-            uninstall_sql(spark)
 
     return call
+
+
+@contextmanager
+def _sql_in_clone(spark: SparkSession) -> Iterator[None]:
+    if not is_enabled(spark) or not is_clone(spark) or has_sql(spark):
+        yield
+        return
+    install_sql(spark)
+    try:
+        yield
+    finally:
+        uninstall_sql(spark)
 
 
 def _names(columns: Any) -> tuple[str, ...]:

@@ -68,14 +68,26 @@ def stream_callback(call: Callable[Concatenate[Proxy, P], T]) -> Callable[Concat
     return cast("Callable[Concatenate[Proxy, P], T]", checked)
 
 
+@contextmanager
+def function_errors(jvm: Jvm) -> Iterator[None]:
+    """Let interruptions, and errors of this package, leave a function of `foreachBatch` as they leave a callback.
+
+    Other exceptions of the function stay as they are, with the traceback of the user's code in their text.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, DeltaError) or _interrupted(jvm, error) is not None:
+            raise ExpectedError(_java_error(jvm, error)) from None
+        raise
+
+
 def _java_error(jvm: Jvm, error: BaseException) -> Any:
     """Return the exception of Java to throw in the query's thread. It is unchecked."""
     pass_expected(jvm.gateway)
-    chain = list(_chain(error))
-    for java in filter(None, map(_java_of, chain)):
-        text = _interruption(jvm, java)
-        if text is not None:
-            return jvm.root.java.io.UncheckedIOException(jvm.root.java.io.InterruptedIOException(text))
+    text = _interrupted(jvm, error)
+    if text is not None:
+        return jvm.root.java.io.UncheckedIOException(jvm.root.java.io.InterruptedIOException(text))
     java = _java_of(error)
     if java is not None:
         known = captured.convert_exception(java)
@@ -100,8 +112,16 @@ def _with_number(jvm: Jvm, java: Any, error: BaseException) -> Any:
     return java
 
 
+def _interrupted(jvm: Jvm, error: BaseException) -> str | None:
+    """Return the text of the exception of Java by which Spark stopped the query; None if it did not."""
+    for java in filter(None, map(_java_of, _chain(error))):
+        text = _interruption(jvm, java)
+        if text is not None:
+            return text
+    return None
+
+
 def _interruption(jvm: Jvm, java: Any) -> str | None:
-    """Return the text of an exception if Spark caused it by stopping the query; else None."""
     for one in _java_chain(java):
         kind = str(one.getClass().getSimpleName())
         text = str(one.getMessage())
