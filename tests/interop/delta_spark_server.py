@@ -5,9 +5,9 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
-`{"do": "read_stream", "path": ..., "checkpoint": ..., "options": {...}, "columns": [...]}`,
+`{"do": "batches", "path": ..., "checkpoint": ..., "options": {...}, "columns": [...]}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
-`{"do": "write_stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
+`{"do": "stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
 `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
@@ -67,10 +67,10 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
-        case "read_stream":
-            return _read_stream(spark, str(path), question["checkpoint"], question["options"], question["columns"])
-        case "write_stream":
-            _write_stream(spark, question)
+        case "batches":
+            return _batches(spark, str(path), question["checkpoint"], question["options"], question["columns"])
+        case "stream":
+            _stream(spark, question)
             return None
         case "tables":
             make_tables(spark.newSession(), Path(question["out"]), question["only"] or BUILDERS)
@@ -82,17 +82,7 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             raise ValueError(other)
 
 
-def _write_stream(spark: SparkSession, question: dict[str, Any]) -> None:
-    """Write what there is in a folder of Parquet files, one file in a batch, to a table."""
-    reader = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
-    rows = reader.parquet(question["source"])
-    if question["mode"] == "complete":
-        rows = rows.groupBy("id").count()
-    writer = rows.writeStream.format("delta").outputMode(question["mode"]).trigger(availableNow=True)
-    writer.option("checkpointLocation", question["checkpoint"]).start(question["path"]).awaitTermination()
-
-
-def _read_stream(
+def _batches(
     spark: SparkSession, path: str, checkpoint: str, options: dict[str, str], columns: list[str]
 ) -> dict[int, list[Any]]:
     """The rows of each batch of a query that reads everything that is available."""
@@ -104,6 +94,16 @@ def _read_stream(
     writer = spark.readStream.format("delta").options(**options).load(path).writeStream.foreachBatch(keep)
     writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
     return batches
+
+
+def _stream(spark: SparkSession, question: dict[str, Any]) -> None:
+    """Write what there is in a folder of Parquet files, one file in a batch, to a table."""
+    reader = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+    rows = reader.parquet(question["source"])
+    if question["mode"] == "complete":
+        rows = rows.groupBy("id").count()
+    writer = rows.writeStream.format("delta").outputMode(question["mode"]).trigger(availableNow=True)
+    writer.option("checkpointLocation", question["checkpoint"]).start(question["path"]).awaitTermination()
 
 
 def _parsed(spark: SparkSession, statement: str) -> str | None:

@@ -36,7 +36,7 @@ def test_a_query_changes_hands(
 
     def theirs() -> None:
         where = {"source": source.path, "path": str(path), "checkpoint": str(checkpoint)}
-        delta_spark_server.ask("write_stream", mode=mode, **where)
+        delta_spark_server.ask("stream", mode=mode, **where)
 
     def ours() -> None:
         rows = source.stream() if mode == "append" else source.stream().groupBy("id").count()

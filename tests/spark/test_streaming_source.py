@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.made_tables import DataFile, make_table
 from tests.spark.stream_runs import offsets, position, rewind, run, started
 
-from pyspark_delta import DeltaTable, Table
+from pyspark_delta import DeltaTable, StreamSchemaError, Table
 from pyspark_delta.spark.streaming.relation import StreamFileIndex
 
 
@@ -146,6 +147,13 @@ def test_filters_of_the_query_reach_the_listing(
     assert found.rows == [(8, 3), (13, 3), (18, 3)]
     assert listed == [1]
 
+    delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (100, 3), (200, 4)")
+    delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (300, 3)")
+    listed.clear()
+    found = run(stream(delta_spark, path).where("id BETWEEN 150 AND 250"), tmp_path / "c")
+    assert found.rows == [(200, 4)]
+    assert listed == [1]  # by statistics
+
 
 def test_columns_of_partitions_and_files(delta_spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -278,3 +286,78 @@ def test_tables_with_names(delta_spark: SparkSession, numbers: Path, tmp_path: P
         delta_spark.sql("DROP TABLE streamed_numbers")
     by_option = delta_spark.readStream.format("delta").option("path", str(numbers)).load()
     assert run(by_option, tmp_path / "c3").ids == list(range(10))
+
+
+# ------------------------------------------------------------------------------------------- changes and conditions
+CHANGES = ["id", "_change_type", "_commit_version"]
+
+
+def test_a_change_feed(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "t", tmp_path / "c"
+    builder = DeltaTable.create(delta_spark).location(str(path)).addColumn("id", "LONG")
+    builder.property("delta.enableChangeDataFeed", "true").property("delta.enableDeletionVectors", "true").execute()
+    append(delta_spark, path, 0, 10, 2)
+    table = DeltaTable.forPath(delta_spark, str(path))
+    table.delete("id = 2")
+    feed = stream(delta_spark, path, readChangeFeed=True, startingVersion=0, maxFilesPerTrigger=1).select(*CHANGES)
+    first = run(feed, checkpoint)
+    table.update("id = 3", {"id": "30"})
+    table.delete("id >= 5")
+    second = run(feed, checkpoint)
+    assert (len(first.batches) >= 3, len(second.batches)) == (True, 2)
+    batch = delta_spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    expected = sorted(tuple(row) for row in batch.load(str(path)).select(*CHANGES).collect())
+    assert sorted(first.rows + second.rows) == expected
+
+    snapshot = run(stream(delta_spark, path, readChangeFeed=True).select(*CHANGES), tmp_path / "snapshot")
+    version = Table.open(str(path)).version
+    assert snapshot.rows == [(id_, "insert", version) for id_ in (0, 1, 4)]
+
+
+def test_conditions_on_rows_and_commits(delta_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
+    some = stream(delta_spark, numbers, where="id IN (1, 8)", maxFilesPerTrigger=1)
+    found = run(some, tmp_path / "c1")
+    assert (found.ids, len([batch for batch in found.batches.values() if batch])) == ([1, 8], 2)
+    skipping = stream(delta_spark, numbers, startingVersion=0, skipCommitsWhere="version = 0")
+    assert run(skipping, tmp_path / "c2").ids == [6, 7, 8, 9]
+
+
+def test_schema_tracking(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "t", tmp_path / "c"
+    builder = DeltaTable.create(delta_spark).location(str(path)).addColumn("id", "LONG")
+    builder.property("delta.columnMapping.mode", "name").execute()
+    append(delta_spark, path, 0, 2)
+    options: dict[str, object] = {"schemaTrackingLocation": str(checkpoint / "schema")}
+    with pytest.raises(StreamingQueryException, match="NOT_UNDER_CHECKPOINT"):
+        run(stream(delta_spark, path, schemaTrackingLocation=str(tmp_path / "elsewhere")), checkpoint)
+    assert run(stream(delta_spark, path, **options), checkpoint).ids == [0, 1]
+    DeltaTable.forPath(delta_spark, str(path)).alter().renameColumn("id", "n")
+    delta_spark.sql("SELECT 5L AS n").write.format("delta").mode("append").save(str(path))
+    with pytest.raises(StreamingQueryException, match="DELTA_STREAMING_METADATA_EVOLUTION"):
+        run(stream(delta_spark, path, **options), checkpoint)
+    with pytest.raises(StreamSchemaError, match="allowSourceColumnRename"):
+        stream(delta_spark, path, **options)
+    allowed = stream(delta_spark, path, allowSourceColumnRename="always", **options)
+    assert allowed.columns == ["n"]
+    assert run(allowed, checkpoint).ids == [5]
+
+
+def test_different_positions_of_one_source_are_refused(
+    delta_spark: SparkSession, numbers: Path, tmp_path: Path
+) -> None:
+    checkpoint, one = tmp_path / "c", stream(delta_spark, numbers, maxFilesPerTrigger=1)
+    run(one.union(stream(delta_spark, numbers)), checkpoint)
+    rewind(checkpoint, 0)
+    with pytest.raises(StreamingQueryException, match="different positions"):
+        run(one.union(one), checkpoint)
+    assert run(one.union(stream(delta_spark, numbers)), checkpoint).ids == sorted([*range(10)] * 2)
+
+
+def test_streams_in_sql(delta_spark: SparkSession, numbers: Path) -> None:
+    delta_spark.sql(f"CREATE TEMPORARY VIEW small AS SELECT id + 1 AS id FROM STREAM delta.`{numbers}` WHERE id < 2")
+    try:
+        assert in_memory(delta_spark.sql("SELECT id FROM small"), "from_view") == [(1,), (2,)]
+    finally:
+        delta_spark.catalog.dropTempView("small")
+    limited = delta_spark.sql(f"SELECT * FROM STREAM(delta.`{numbers}`) WITH ('startingVersion' = 1)")
+    assert [row[0] for row in in_memory(limited, "from_sql")] == [6, 7, 8, 9]

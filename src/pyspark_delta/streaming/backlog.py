@@ -6,10 +6,10 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.errors import DeltaError
+from pyspark_delta.streaming.admission import Sizes
 from pyspark_delta.streaming.commit_log import CommitLog
 from pyspark_delta.streaming.contents import C, Contents
 from pyspark_delta.streaming.initial import InitialFiles
@@ -41,19 +41,24 @@ class Backlog:
 
 def backlog(log: CommitLog[C], contents: Contents[C], initial: InitialFiles | None, position: Offset) -> Backlog:
     """Return what is outstanding after `position`."""
-    sizes: list[pa.ChunkedArray | pa.Array] = []
+    sizes: list[Sizes] = []
     if position.initial and initial is not None and initial.version == position.version:
         sizes.append(initial.sizes.slice(position.next_index))
     for version, commit in log.known().items():
         begun = version == position.version
         if version > position.version or (begun and not position.initial):
             with suppress(DeltaError):  # the next batch raises it
-                sizes.append(contents.sizes(commit).files.slice(position.next_index if begun else 0))
+                sizes.append(contents.sizes(commit).slice(position.next_index if begun else 0))
     versions = max(0, log.latest_version - position.version + 1)
     modified = log.modified(position.version) if versions else None
     return Backlog(
-        files=sum(map(len, sizes)),
-        bytes=sum(pc.sum(one).as_py() or 0 for one in sizes),
+        files=sum(len(one.files) if one.counted is None else one.counted.true_count for one in sizes),
+        bytes=sum(_bytes(one) for one in sizes),
         versions=versions,
         oldest_age_ms=0 if modified is None else max(0, time.time_ns() // 1_000_000 - modified),
     )
+
+
+def _bytes(sizes: Sizes) -> int:
+    counted = sizes.files if sizes.counted is None else sizes.files.filter(sizes.counted)
+    return pc.sum(counted).as_py() or 0

@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark_delta.changes.existing import with_statuses
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.matches import keep_possible
 from pyspark_delta.scan.planner import has_row_tracking
 from pyspark_delta.spark.frames.catalyst.deleted_rows import FilesOfChanges, gather
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex, Files
@@ -61,7 +63,8 @@ class StreamFileIndex(DeltaFileIndex):
 class BatchListing:
     """The files of one way to read in a batch. `find` returns them, and is called when Spark plans the batch.
 
-    `identity` names the batch among those of the table.
+    `identity` names the batch among those of the table. With the `configuration` of the table, filters of the query skip
+    files by partition values and statistics. Those of changes are not skipped.
     """
 
     location: str
@@ -69,13 +72,16 @@ class BatchListing:
     identity: str
     storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     version: int | None = None
+    configuration: TableConfiguration | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def _files(self) -> pa.Table:
         return self.find().combine_chunks()
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
-        return self._files
+        if where is None or self.configuration is None:
+            return self._files
+        return keep_possible(self._files, self.configuration, where, time_zone=time_zone)
 
     def size_in_bytes(self) -> int:
         return int(pc.sum(self._files["size"]).as_py() or 0)
@@ -138,9 +144,11 @@ class BatchFrames:
         changed: FilesOfChanges | None = None,
     ) -> DataFrame:
         find = files if callable(files) else lambda: files
+        is_of_rows = changed is None and not source.constants and not source.stored_too
+        configuration = source.configuration if is_of_rows else None
         return catalyst_frame_of_stream(
             self.spark,
-            BatchListing(source.location, find, identity, source.storage_options),
+            BatchListing(source.location, find, identity, source.storage_options, None, configuration),
             table_columns(source.configuration, source.stored_too, source.constants),
             kinds,
             StreamFileIndex,
