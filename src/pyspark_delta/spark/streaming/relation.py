@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.changes.existing import with_statuses
 from pyspark_delta.features import Feature, is_supported
-from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.matches import keep_possible
 from pyspark_delta.scan.planner import has_row_tracking
 from pyspark_delta.spark.frames.catalyst.deleted_rows import FilesOfChanges, gather
@@ -63,8 +63,8 @@ class StreamFileIndex(DeltaFileIndex):
 class BatchListing:
     """The files of one way to read in a batch. `find` returns them, and is called when Spark plans the batch.
 
-    `identity` names the batch among those of the table. With the `configuration` of the table, filters of the query skip
-    files by partition values and statistics. Those of changes are not skipped.
+    `identity` names the batch among those of the table. With the `configuration` of the table, filters of the query
+    skip files by partition values and statistics. Those of changes are not skipped.
     """
 
     location: str
