@@ -9,9 +9,7 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.spark.conf import write_defaults
 from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE, is_clone, is_enabled
 from pyspark_delta.spark.engine.write.alignment import frame_schema
@@ -38,11 +36,9 @@ from pyspark_delta.spark.streaming.query import (
 from pyspark_delta.spark.streaming.sink import StreamWrite
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
-from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.evolution import default_properties
-from pyspark_delta.transaction.new_table import stored_columns
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.stream_options import SPARK_OPTIONS, check_no_void, parse_stream_options
+from pyspark_delta.write.stream_target import create_for_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -213,19 +209,8 @@ def _create(
     check_no_void(data)
     path = _path_in(given) if table.register is not None else None
     location = normalize_location(path or table.path)
-    create_table(
-        location,
-        TableDefinition(
-            schema=stored_columns(data),
-            partition_columns=options.partition_by or (),
-            clustering=tuple(parse_column_path(column) for column in options.cluster_by),
-            properties=default_properties(options.properties, write_defaults.default_properties(spark)),
-        ),
-        CreateMode.CREATE_IF_NOT_EXISTS,
-        storage_options=options.files.storage_options,
-        catalog_table=options.catalog_table,
-        engine_info=engine_info(f"PySpark/{spark.version}"),
-    )
+    defaults = write_defaults.default_properties(spark)
+    create_for_stream(location, data, options, f"PySpark/{spark.version}", defaults)
     if table.register is not None:
         table.register(location, path is not None)
     found = identify(spark, name)

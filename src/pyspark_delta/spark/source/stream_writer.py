@@ -17,10 +17,8 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, written_files
-from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.engines.arrow.write import stored_rows
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.schemas import from_spark
@@ -29,14 +27,12 @@ from pyspark_delta.spark.source.writer import TaskRows, compact_small_files, nee
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.streaming.checkpoint import query_id_of
 from pyspark_delta.transaction.column_rules import check_distinct
-from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.evolution import default_properties
-from pyspark_delta.transaction.new_table import stored_columns
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import StreamBatch, WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.pipeline import commit_plan, open_table, plan_write, stage_plan
 from pyspark_delta.write.stream_options import check_no_void, parse_stream_options
+from pyspark_delta.write.stream_target import create_for_stream
 
 _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # local properties of a query's jobs
 
@@ -161,18 +157,7 @@ def make_stream_writer(options: Mapping[str, str], schema: SparkStruct, *, overw
 
 def _created(location: str, data: StructType, options: WriteOptions) -> Snapshot:
     """Create the table of a stream, and return it."""
-    create_table(
-        location,
-        TableDefinition(
-            schema=stored_columns(data),
-            partition_columns=options.partition_by or (),
-            clustering=tuple(parse_column_path(column) for column in options.cluster_by),
-            properties=default_properties(options.properties, {}),
-        ),
-        CreateMode.CREATE_IF_NOT_EXISTS,
-        storage_options=options.files.storage_options,
-        engine_info=engine_info(TaskRows.engine),
-    )
+    create_for_stream(location, data, options, TaskRows.engine)
     return Snapshot.load(location, storage_options=options.files.storage_options)
 
 
