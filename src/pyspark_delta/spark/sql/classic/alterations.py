@@ -25,7 +25,8 @@ from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
 from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
-from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_catalog, session_entry
+from pyspark_delta.spark.sql.classic.sessions import session_catalog
+from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_entry
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
