@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
+from tests.managed import Warehouse
 
 from pyspark_delta import DeltaTable
-from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
+from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, TableNotFoundError
 
 
 @pytest.fixture
@@ -55,6 +57,31 @@ def test_c393_columns(sql: SparkSession, path: str) -> None:
     for name in ("defined", f"delta.`{path}`"):
         with pytest.raises(InvalidOperationError, match="and then set the default"):
             sql.sql(f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 42")
+
+
+def test_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    """CREATE TABLE and ALTER TABLE declare them, in every catalog."""
+    warehouse, made = Warehouse(tmp_path / "w"), f"delta.`{path}2`"
+    try:
+        for name in ("constrained", made, f"{warehouse.name}.s.t"):
+            sql.sql(f"CREATE TABLE {name} (id BIGINT CHECK (id > 0), CONSTRAINT Few CHECK (id < 10)) USING delta")
+            sql.sql(f"ALTER TABLE {name} ADD CONSTRAINT odd CHECK (id % 2 = 1) ENFORCED")
+            sql.sql(f"INSERT INTO {name} VALUES (9)")
+            for wrong in (-1, 11, 8):
+                with pytest.raises(ConstraintViolationError):
+                    sql.sql(f"INSERT INTO {name} VALUES ({wrong})")
+            properties = {row[0]: row[1] for row in sql.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+            assert properties["delta.constraints.few"] == "id < 10"
+        sql.sql(f"CREATE OR REPLACE TABLE {made} (id BIGINT, CONSTRAINT few CHECK (id < 5)) USING delta")
+        with pytest.raises(ConstraintViolationError):
+            sql.sql(f"INSERT INTO {made} VALUES (5)")
+        for declared, found in {"PRIMARY KEY (id)": "CHECK constraints only", "CHECK (z > 0)": "`?z`?"}.items():
+            with pytest.raises(Exception, match=found):
+                sql.sql(f"CREATE TABLE other (id BIGINT, CONSTRAINT c {declared}) USING delta")
+        assert not sql.catalog.tableExists("other")
+    finally:
+        sql.sql("DROP TABLE IF EXISTS constrained")
+        disconnect_catalog(warehouse.name)
 
 
 def test_properties_and_the_comment(sql: SparkSession, path: str) -> None:
