@@ -12,7 +12,7 @@ from tests.managed import Warehouse
 
 from pyspark_delta import DeltaTable
 from pyspark_delta.catalog.connections import disconnect_catalog
-from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, TableNotFoundError
+from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, SqlSyntaxError, TableNotFoundError
 
 
 @pytest.fixture
@@ -72,6 +72,10 @@ def test_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None
                     sql.sql(f"INSERT INTO {name} VALUES ({wrong})")
             properties = {row[0]: row[1] for row in sql.sql(f"SHOW TBLPROPERTIES {name}").collect()}
             assert properties["delta.constraints.few"] == "id < 10"
+        sql.sql(f"BEGIN ALTER TABLE {made} DROP CONSTRAINT odd; ALTER TABLE {made} ADD CHECK (id <> 8); END")
+        with pytest.raises(ConstraintViolationError, match="id <> 8"):
+            sql.sql(f"INSERT INTO {made} VALUES (8)")
+        sql.sql(f"INSERT INTO {made} VALUES (6)")
         sql.sql(f"CREATE OR REPLACE TABLE {made} (id BIGINT, CONSTRAINT few CHECK (id < 5)) USING delta")
         with pytest.raises(ConstraintViolationError):
             sql.sql(f"INSERT INTO {made} VALUES (5)")
@@ -82,6 +86,44 @@ def test_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None
     finally:
         sql.sql("DROP TABLE IF EXISTS constrained")
         disconnect_catalog(warehouse.name)
+
+
+def test_several_columns_are_changed_in_one_commit(sql: SparkSession, path: str) -> None:
+    before = DeltaTable.forPath(sql, path).history(1).collect()[0].version
+    sql.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id COMMENT 'number', s FIRST")
+    last = DeltaTable.forPath(sql, path).history(1).collect()[0]
+    assert (last.version, last.operation) == (before + 1, "CHANGE COLUMNS")
+    assert columns(sql, path) == ["s", "id", "k"]
+
+
+def test_paths_have_no_name_to_drop(sql: SparkSession, path: str) -> None:
+    with pytest.raises(InvalidOperationError, match="delete its folder"):
+        sql.sql(f"DROP TABLE IF EXISTS delta.`{path}`")
+    sql.sql(f"DROP TABLE IF EXISTS delta.`{path}/nothing`")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        sql.sql(f"DROP TABLE delta.`{path}/nothing`")
+    assert sql.table("defined").count() == 2
+
+
+def test_scripts_have_deltas_own_statements(sql: SparkSession, path: str) -> None:
+    script = """
+        BEGIN
+          DECLARE optimize INT DEFAULT 1;
+          BEGIN TRANSACTION;
+          DELETE FROM defined WHERE id = optimize;
+          INSERT INTO defined VALUES (9, 'i', 1);
+          COMMIT;
+          IF optimize = 1 THEN
+            OPTIMIZE defined ZORDER BY (id);
+          END IF;
+          RESTORE TABLE defined TO VERSION AS OF :version;
+        END"""
+    sql.sql(script, args={"version": 1})
+    operations = [row.operation for row in DeltaTable.forPath(sql, path).history().collect()]
+    assert (operations[:2], len(operations)) == (["RESTORE", "OPTIMIZE"], 5)
+    assert sorted(row.id for row in sql.table("defined").collect()) == [1, 2]
+    with pytest.raises(SqlSyntaxError, match="line 1, pos 15"):
+        sql.sql("BEGIN OPTIMIZE; END")
 
 
 def test_properties_and_the_comment(sql: SparkSession, path: str) -> None:

@@ -114,7 +114,7 @@ class Alteration:
         checks = [one.row_check for one in made if one.row_check is not None]
         for check in checks[1:]:
             self.check_rows(snapshot, check)
-        columns = ",".join(one.operation.parameters["column"] for one in made)
+        columns = ",".join(str(one.operation.parameters["column"]) for one in made)
         self._commit(
             TableChange(
                 operation=Operation("CHANGE COLUMNS", {"columns": f"[{columns}]"}),
