@@ -178,6 +178,7 @@ def _by_path(query: Query, node: Any, table: SqlTable) -> Any:
 
 
 _PARTITIONS = "The log has the partitions: INSERT adds them, and DELETE FROM ... WHERE removes them."
+_KEYS = "Delta tables have NOT NULL and CHECK (condition)."
 
 _ALTERED = (
     "AddColumns",
@@ -201,6 +202,7 @@ ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
 
 ON_ALL_TABLES: dict[str, tuple[str, Run]] = {
     "AddCheckConstraint": ("child", add_check),
+    "AddConstraint": ("table", refused("ALTER TABLE ADD CONSTRAINT with a key", _KEYS)),
     "DropConstraint": ("table", drop_constraint),
     "ShowPartitions": ("table", show_partitions),
     "AnalyzeTable": ("child", analyze),
