@@ -102,7 +102,7 @@ class DeltaParser(JavaProxy):
                 text, lambda statement: not is_of_spark(spark, statement), arguments_of(spark, parameters)
             )
         plan = parse_known(text)
-        rename_paths(self._session.jvm, text, plan)
+        rename_paths(self._session.spark, text, plan)
         if text[:7].strip().upper() in _QUERIES:
             return plan
         return self._translator.translated(plan, statements)
@@ -111,7 +111,7 @@ class DeltaParser(JavaProxy):
     @_parsing
     def parseQuery(self, text: str) -> Any:
         plan = self._before.parseQuery(text)
-        rename_paths(self._session.jvm, text, plan)
+        rename_paths(self._session.spark, text, plan)
         return plan
 
     @_parsing
