@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _PARSER = "org.apache.spark.sql.catalyst.parser.CatalystSqlParser"
 _NAME = r"(?:`(?:[^`]|``)*`|\w+)"
 _OF_SEVERAL_PARTS = re.compile(rf"{_NAME}(?:\s*\.\s*{_NAME}){{2}}")
-_COMMENT = re.compile(r"--|/\*")
+# Comments, and what settings of the session may give another meaning: escapes, and names in double quotes.
+_UNCLEAR = re.compile(r"--|/\*|[\\\"]")
 
 
 def written(query: Query, expression: Any, *, is_qualified: bool) -> Column | str:
@@ -38,7 +39,7 @@ def _text(query: Query, expression: Any, *, is_qualified: bool) -> str | None:
     whole, end = str(statement.get()), int(stop.get()) + 1
     for start in _starts(expression):
         text = whole[start:end]
-        if is_default_word((text.strip("`"),)) or _COMMENT.search(text) is not None:
+        if is_default_word((text.strip("`"),)) or _UNCLEAR.search(text) is not None:
             return None
         if is_qualified and _OF_SEVERAL_PARTS.search(text) is not None:
             return None

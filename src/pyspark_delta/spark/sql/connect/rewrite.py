@@ -77,14 +77,13 @@ def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
     pieces, frames, place, alias = list[str](), list[DataFrame](), 0, ""
     named = list[tuple[str, ...]]()
     for one in _references(text, arguments):
-        is_call = isinstance(one, ChangeCall)
-        frame = names.changes(one) if is_call else names.frame(one.name, one.time)
+        frame = names.changes(one) if isinstance(one, ChangeCall) else names.frame(one.name, one.time)
         if frame is None:
             continue
         pieces.append(alias + text[place : one.start])
         frames.append(frame)
         alias, place = "", one.end
-        if not is_call and not one.has_alias:
+        if isinstance(one, _Reference) and not one.has_alias:
             alias = f" AS {quoted(one.name.parts[-1])}"
             named.append(names.whole(one.name.parts) or one.name.parts)
     pieces.append(alias + text[place:])
