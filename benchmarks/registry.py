@@ -38,6 +38,8 @@ MODULES = {
     "B31": "b31_clone",
     "B32": "b32_tpch",
     "B33": "b33_statements",
+    "B34": "b34_stream_source",
+    "B35": "b35_stream_sink",
 }
 
 

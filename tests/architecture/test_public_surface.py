@@ -35,7 +35,16 @@ from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.optimize_builder import DeltaOptimizeBuilder, DeltaReorgBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.statements.plan import ChangePlan
-from pyspark_delta.table import ChangeResult, Changes, Inspection, Scan, TableAlter, TableMerge
+from pyspark_delta.table import (
+    ChangeResult,
+    Changes,
+    Inspection,
+    Scan,
+    StreamBatch,
+    TableAlter,
+    TableMerge,
+    TableStream,
+)
 
 ROOT = Path(__file__).parents[2]
 SURFACE = Path(__file__).with_name("public_surface.txt")
@@ -77,9 +86,11 @@ RETURNED = (
     Scan,
     StatisticsPlan,
     StatisticsResult,
+    StreamBatch,
     TableAlter,
     TableDiff,
     TableMerge,
+    TableStream,
     VacuumPlan,
     VacuumResult,
 )

@@ -26,6 +26,7 @@ NOT_RUN = {
     "docs/concurrency.md": 0,
     "docs/errors.md": 0,
     "docs/without-spark.md": 0,
+    "docs/streaming.md": 0,
     "docs/sql.md": 0,
     "docs/sql-expressions.md": 0,
     "docs/logging-and-progress.md": 0,

@@ -7,7 +7,7 @@ Reads only the commits of the range, and only the relevant actions: the change d
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,8 +27,10 @@ from pyspark_delta.log.listing import LogListing, first_gap, list_log
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import ObjectStore
 
 VERSION = pa.field("version", pa.int64())
+INDEX = pa.field("index", pa.int64())
 HAS_PARTITION_VALUES = pa.field("has_partition_values", pa.bool_())
 
 _CDC = (PATH, PARTITION_VALUES, SIZE)
@@ -42,11 +44,13 @@ class _Lines:
     """The lines of one kind of action, and the number of them in each commit."""
 
     lines: list[bytes] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)  # of the lines in their commits
     versions: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
 
-    def extend(self, version: int, lines: list[bytes]) -> None:
-        self.lines += lines
+    def extend(self, version: int, lines: list[tuple[int, bytes]]) -> None:
+        self.lines += [line for _, line in lines]
+        self.numbers += [number for number, _ in lines]
         self.versions.append(version)
         self.counts.append(len(lines))
 
@@ -68,22 +72,35 @@ class Commits:
 
     def times(self, ranges: Sequence[ConfigurationRange]) -> dict[int, int]:
         """The commit time of each version in ms since the epoch: the in-commit timestamp if there is one (C362)."""
-        times, number = {}, 0
-        for commit in self.files:
-            while number + 1 < len(ranges) and ranges[number + 1].first <= commit.version:
-                number += 1
-            if carries_time(ranges[number].configuration, commit.version):
-                times[commit.version] = in_commit_timestamp(self.infos.get(commit.version), commit.file.path)
-            else:
-                times[commit.version] = self.modified[commit.version]
-        return times
+        return commit_times(self.files, self.modified, self.infos, ranges)
+
+
+def commit_times(
+    files: Iterable[CommitFile],
+    modified: Mapping[int, int],
+    infos: Mapping[int, CommitInfo],
+    ranges: Sequence[ConfigurationRange],
+) -> dict[int, int]:
+    """Return the commit time of each version in ms since the epoch: the in-commit timestamp if there is one (C362),
+    otherwise the time in `modified`.
+    """
+    times, number = {}, 0
+    for commit in files:
+        while number + 1 < len(ranges) and ranges[number + 1].first <= commit.version:
+            number += 1
+        if carries_time(ranges[number].configuration, commit.version):
+            times[commit.version] = in_commit_timestamp(infos.get(commit.version), commit.file.path)
+        else:
+            times[commit.version] = modified[commit.version]
+    return times
 
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
     """The relevant file actions, one row each: the fields of the action, and "version".
 
-    For removes, "has_partition_values" is true if the action contains them.
+    For removes, "has_partition_values" is true if the action contains them. "index" is the position of the action in
+    its commit: among change data files if there are any, otherwise among the files added and removed with `dataChange`.
     """
 
     cdc: pa.Table
@@ -103,45 +120,68 @@ def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
             listing.commits[commit.version] = commit.file
     _check_present(latest, listing, versions)
     files = tuple(CommitFile(v, listing.commits[v]) for v in range(versions.first, versions.last + 1))
+    return collect(latest.store, files, modification_times(listing))
+
+
+def collect(store: ObjectStore, files: tuple[CommitFile, ...], modified: Mapping[int, int]) -> Commits:
+    """Read some commits, with their `modified` times. Raises CorruptLogError."""
     cdc, adds, removes = _Lines(), _Lines(), _Lines()
     declared: list[Declared] = []
     infos: dict[int, CommitInfo] = {}
-    for text in read_commits(latest.store, files):
-        if (found := _declared(text)) is not None:
+    for text in read_commits(store, files):
+        found = declared_in(text)
+        if found.protocol is not None or found.metadata is not None:
             declared.append(found)
-        info = _commit_info(text)
+        info = commit_info(text)
         if info is not None:
             infos[text.version] = info
-        changed = text.lines_of("cdc")
+        changed = text.numbered_lines_of("cdc")
         if changed:
             cdc.extend(text.version, changed)
         elif not _changed_nothing(info):
-            adds.extend(text.version, text.lines_of("add"))
-            removes.extend(text.version, text.lines_of("remove"))
-    return Commits(files, tuple(declared), modification_times(listing), infos, cdc, adds, removes)
+            adds.extend(text.version, text.numbered_lines_of("add"))
+            removes.extend(text.version, text.numbered_lines_of("remove"))
+    return Commits(files, tuple(declared), modified, infos, cdc, adds, removes)
 
 
-def parse_files(commits: Commits, ranges: Sequence[ConfigurationRange], latest: Snapshot) -> FileActions:
-    """Return the file actions of the commits, as columns. Raises CorruptLogError for a malformed action."""
-    names = tuple(dict.fromkeys(name for current in ranges for name in current.partition_names))
+def parse_files(commits: Commits, names: Sequence[str], store: ObjectStore) -> FileActions:
+    """Return the file actions of the commits, as columns. `names` are the possible keys of partition values.
+
+    Raises CorruptLogError for a malformed action.
+    """
 
     def parse(found: _Lines, action: str, fields: Sequence[pa.Field]) -> pa.Table:
         def locate(line: bytes) -> tuple[str, int]:
-            return _locate(latest, commits, found, line)
+            return _locate(store, commits, found, line)
 
         schema = pa.schema(fields)
         parsed = list(parse_lines(found.lines, action, fields, names, locate)) if found.lines else []
-        return pa.Table.from_batches(parsed, schema).append_column(VERSION, found.version_column())
+        table = pa.Table.from_batches(parsed, schema).append_column(VERSION, found.version_column())
+        return table.append_column(INDEX, pa.array(found.numbers, pa.int64()))
 
     removes = parse(commits.removes, "remove", _FILES)
     told = pa.array(
         [not names or _PARTITION_VALUES.search(line) is not None for line in commits.removes.lines], pa.bool_()
     )
-    return FileActions(
-        cdc=parse(commits.cdc, "cdc", _CDC),
-        adds=_changing_data(parse(commits.adds, "add", _FILES)),
-        removes=_changing_data(removes.append_column(HAS_PARTITION_VALUES, told)),
-    )
+    cdc, adds = parse(commits.cdc, "cdc", _CDC), _changing_data(parse(commits.adds, "add", _FILES))
+    removes = _changing_data(removes.append_column(HAS_PARTITION_VALUES, told))
+    (cdc,) = _with_indexes(cdc)
+    return FileActions(cdc, *_with_indexes(adds, removes))
+
+
+def _with_indexes(*kinds: pa.Table) -> list[pa.Table]:
+    """Replace the line numbers of actions by their positions among all that are given of the same commit."""
+    versions = np.concatenate([np.asarray(table[VERSION.name]) for table in kinds])
+    order = np.lexsort((np.concatenate([np.asarray(table[INDEX.name]) for table in kinds]), versions))
+    ordered = versions[order]
+    indexes = np.empty(len(order), np.int64)
+    indexes[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    found, start = [], 0
+    for table in kinds:
+        own = pa.array(indexes[start : start + table.num_rows])
+        found.append(table.set_column(table.column_names.index(INDEX.name), INDEX, own))
+        start += table.num_rows
+    return found
 
 
 def _changing_data(files: pa.Table) -> pa.Table:
@@ -149,11 +189,10 @@ def _changing_data(files: pa.Table) -> pa.Table:
     return files.filter(pc.fill_null(files[DATA_CHANGE.name], True)).drop_columns([DATA_CHANGE.name])
 
 
-def _declared(text: CommitText) -> Declared | None:
+def declared_in(text: CommitText) -> Declared:
+    """Return the protocol and metadata that a commit declares. Raises CorruptLogError."""
     metadata = single(text.fields("metaData"), text.path, "metaData")
     protocol = single(text.fields("protocol"), text.path, "protocol")
-    if metadata is None and protocol is None:
-        return None
     return Declared(
         text.version,
         None if protocol is None else decode_protocol(protocol),
@@ -161,7 +200,8 @@ def _declared(text: CommitText) -> Declared | None:
     )
 
 
-def _commit_info(text: CommitText) -> CommitInfo | None:
+def commit_info(text: CommitText) -> CommitInfo | None:
+    """Return the provenance of a commit, None if it has none."""
     fields = text.fields("commitInfo")
     return decode_commit_info(fields[0]) if fields else None
 
@@ -194,9 +234,9 @@ def _check_present(latest: Snapshot, listing: LogListing, versions: VersionRange
     )
 
 
-def _locate(latest: Snapshot, commits: Commits, found: _Lines, line: bytes) -> tuple[str, int]:
+def _locate(store: ObjectStore, commits: Commits, found: _Lines, line: bytes) -> tuple[str, int]:
     """Return the commit file and line number of a line, for messages."""
     version = found.version_column()[found.lines.index(line)].as_py()
     file = next(commit.file for commit in commits.files if commit.version == version)
-    lines = read_commit(latest.store, file, version).lines()
+    lines = read_commit(store, file, version).lines()
     return file.path, lines.index(line) + 1 if line in lines else 0

@@ -45,6 +45,11 @@ class ConfigurationRange:
         return tuple(physical_field(f, mode).name for f in fields if f is not None)
 
 
+def partition_names(ranges: Iterable[ConfigurationRange]) -> tuple[str, ...]:
+    """Return the physical names of the partition columns of all ranges."""
+    return tuple(dict.fromkeys(name for current in ranges for name in current.partition_names))
+
+
 def configuration_ranges(
     latest: Snapshot, versions: VersionRange, declared: Sequence[Declared]
 ) -> tuple[ConfigurationRange, ...]:
@@ -56,12 +61,15 @@ def configuration_ranges(
     """
     ranges = [ConfigurationRange(versions.first, _before(latest, versions, declared))]
     for change in declared:
-        before = ranges[-1].configuration
-        protocol, metadata = change.protocol or before.protocol, change.metadata or before.metadata
-        configuration = TableConfiguration(protocol, metadata, latest.location)
+        configuration = evolved(ranges[-1].configuration, change)
         check_readable(configuration, latest.location)
         ranges.append(ConfigurationRange(change.version, configuration))
     return tuple(ranges)
+
+
+def evolved(before: TableConfiguration, change: Declared) -> TableConfiguration:
+    """Return the configuration of a table after a commit."""
+    return TableConfiguration(change.protocol or before.protocol, change.metadata or before.metadata, before.location)
 
 
 def _before(latest: Snapshot, versions: VersionRange, declared: Sequence[Declared]) -> TableConfiguration:

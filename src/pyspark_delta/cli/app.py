@@ -21,6 +21,7 @@ from pyspark_delta.cli import (
     rearranging,
     rows,
     sql,
+    streaming,
     upkeep,
     writing,
 )
@@ -61,6 +62,7 @@ for _command in (
     inspection.log,
     rows.cat,
     rows.changes,
+    streaming.follow,
     inspection.explain,
     inspecting.show,
     inspecting.diff,
@@ -91,6 +93,7 @@ for _command in (
 ):
     app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)
 app.add_typer(catalog_app, name="catalog")
+app.add_typer(streaming.stream_app, name="stream")
 
 
 def run(arguments: list[str]) -> int:

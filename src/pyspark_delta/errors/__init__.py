@@ -17,6 +17,8 @@ DeltaError
         InvalidPredicateError
           ComputationError
         SqlSyntaxError  InvalidOptionError  SchemaMismatchError  ConstraintViolationError  AppendOnlyTableError
+      StreamError                  a stream cannot go on
+        InvalidOffsetError  ChangedRowsError  StreamSchemaError  StreamDataLossError
       CommitError
         CommitStateUnknownError  AttemptsExhaustedError
         CommitConflictError
@@ -100,6 +102,13 @@ from pyspark_delta.errors.services import (
     StorageError,
     StoreThrottledError,
 )
+from pyspark_delta.errors.streams import (
+    ChangedRowsError,
+    InvalidOffsetError,
+    StreamDataLossError,
+    StreamError,
+    StreamSchemaError,
+)
 from pyspark_delta.errors.tables import (
     ChecksumMismatchError,
     CorruptLogError,
@@ -123,6 +132,7 @@ __all__ = [
     "CatalogNameExistsError",
     "CatalogNameNotFoundError",
     "CatalogUnavailableError",
+    "ChangedRowsError",
     "ChecksumMismatchError",
     "CommitConflictError",
     "CommitError",
@@ -147,6 +157,7 @@ __all__ = [
     "DeltaWarning",
     "FileAlreadyExistsError",
     "FileNotFoundInStoreError",
+    "InvalidOffsetError",
     "InvalidOperationError",
     "InvalidOptionError",
     "InvalidPredicateError",
@@ -169,6 +180,9 @@ __all__ = [
     "StaleMetadataError",
     "StorageError",
     "StoreThrottledError",
+    "StreamDataLossError",
+    "StreamError",
+    "StreamSchemaError",
     "TableAlreadyExistsError",
     "TableNotFoundError",
     "TableReplacedError",

@@ -53,15 +53,19 @@ class CommitText(NamedTuple):
 
     def lines_of(self, action: str) -> list[bytes]:
         """Return the lines of one kind of action, each in the usual form: an object whose first key is the action."""
+        return [line for _, line in self.numbered_lines_of(action)]
+
+    def numbered_lines_of(self, action: str) -> list[tuple[int, bytes]]:
+        """Return the same with the number of each line, from 1 on."""
         start = b'{"%b":' % action.encode()
         found = []
         for number, line in enumerate(self.lines(), 1):
             if line.startswith(start):
-                found.append(line)
+                found.append((number, line))
             elif line and not line.startswith(_KNOWN_LINES) and not line.isspace():
                 content = Fields(self.parse(line, number), f"line {number}", self.path).get(action)
                 if content is not None:
-                    found.append(orjson.dumps({action: content}))
+                    found.append((number, orjson.dumps({action: content})))
         return found
 
     def actions(self) -> Iterator[Action]:

@@ -47,7 +47,7 @@ def later_commits(
     for version in range(first, end):
         if version in known:
             continue
-        file = _commit(store, table_location, version)
+        file = commit_status(store, table_location, version)
         if file is None:
             break
         found[version] = file
@@ -95,13 +95,14 @@ def _is_hole(store: ObjectStore, table_location: str, version: int) -> bool:
     """True if some commit follows a missing version: it checks 1, 2, 4, 8 and so on versions after it."""
     distance = 1
     while distance <= _FARTHEST:
-        if _commit(store, table_location, version + distance) is not None:
+        if commit_status(store, table_location, version + distance) is not None:
             return True
         distance *= 2
     return False
 
 
-def _commit(store: ObjectStore, table_location: str, version: int) -> FileStatus | None:
+def commit_status(store: ObjectStore, table_location: str, version: int) -> FileStatus | None:
+    """Return the file of a published commit; None if it does not exist."""
     return _status(store, table_location, str(CommitName(version)))
 
 

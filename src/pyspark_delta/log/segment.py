@@ -278,12 +278,16 @@ def _enough(segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: 
 
 
 def _rewritten(segment: LogSegment, listing: LogListing) -> bool:
-    """True if the commit file of the segment's version was replaced: the table was recreated. A staged commit that was
-    published since is the same commit.
-    """
+    """True if the commit file of the segment's version was replaced: the table was recreated."""
     if not segment.commits:
         return False
-    known, found = segment.commits[-1].file, listing.commits.get(segment.end_version)
+    return was_replaced(segment.commits[-1].file, listing.commits.get(segment.end_version))
+
+
+def was_replaced(known: FileStatus, found: FileStatus | None) -> bool:
+    """True if the file of a commit is missing or was written again, so that the table was perhaps created again. A
+    staged commit that was published since is the same commit.
+    """
     if is_staged(known):
         return found is None
     return found is None or (found != known and not is_staged(found))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.scan.plan import ReadContext
+from pyspark_delta.scan.plan import ChangeType, ColumnPlan, PartitionConstant, ReadContext
 from pyspark_delta.scan.planner import read_context
-from pyspark_delta.schema.types import StructField
+from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 
 
@@ -35,17 +36,33 @@ class FileSource:
         row_ids: bool = False,
         row_index: str | None = None,
     ) -> ReadContext:
-        """Return how tasks of the Arrow reader read the files. Arguments and errors as in `planner.read_context`."""
-        return read_context(
+        """Return how tasks of the Arrow reader read the files. Arguments and errors as in `planner.read_context`.
+
+        `output` and `residual` may name the additional columns of the files.
+        """
+        more: dict[str, ColumnPlan] = {f.name: ChangeType(f) for f in self.stored_too}
+        more |= {f.name: PartitionConstant(f, f.name) for f in self.constants}
+        context = read_context(
             self.location,
             self.configuration,
-            output,
+            None if output is None else [f for f in output if f.name not in more],
             residual=residual,
             row_ids=row_ids,
             row_index=row_index,
             storage_options=self.storage_options,
             time_zone=time_zone,
         )
+        if output is None or not more:
+            return context
+        shown = tuple(f.name for f in output)
+        needed = {*shown, *(() if residual is None else (column.path[0] for column in columns_of(residual)))}
+        added = tuple(plan for name, plan in more.items() if name in needed)
+        return replace(context, columns=(*context.columns, *added), output=shown)
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema of the rows, with the additional columns."""
+        return StructType((*self.configuration.schema, *self.stored_too, *self.constants))
 
 
 def file_source(snapshot: Snapshot) -> FileSource:

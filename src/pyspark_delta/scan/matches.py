@@ -26,6 +26,7 @@ from pyspark_delta.expressions.tree import (
 )
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.skipping import keep_listed
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.scan.planner import file_request
 from pyspark_delta.scan.skipping import Split, plan_skipping
@@ -70,6 +71,20 @@ def possible_files(
 ) -> pa.Table:
     """Return fully and partially matched files of `match_files` together."""
     return _files(snapshot, plan_skipping(predicate, snapshot.configuration).split, columns, time_zone)
+
+
+def keep_possible(
+    files: pa.Table, configuration: TableConfiguration, predicate: Expression, *, time_zone: str = "UTC"
+) -> pa.Table:
+    """Return those of some files of a table that a condition, bound to its schema, may match.
+
+    `files` has the columns `partition_values` and `stats`; null for a file without statistics.
+    """
+    split = plan_skipping(predicate, configuration).split
+    if NEVER in (split.partition, split.stats):
+        return files.slice(0, 0)
+    names = tuple(files.column_names)
+    return keep_listed(files, file_request(configuration, names, split.partition, split.stats, time_zone))
 
 
 def _decided_by(request: FileRequest) -> tuple[str, ...]:

@@ -321,6 +321,10 @@ class Snapshot:
         _log.info("Updated %s from version %d to %d", self.location, self.version, updated.version)
         return updated
 
+    def with_configuration(self, configuration: TableConfiguration) -> Snapshot:
+        """Return the same version with another protocol and other metadata, such as an earlier schema."""
+        return Snapshot(self._replay, configuration, self.storage_options, self.catalog_table)
+
     def at_version(self, version: int) -> Snapshot:
         """Return another version of the same table. Raises as `load`."""
         return self._load(version=version)

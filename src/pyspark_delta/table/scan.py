@@ -161,11 +161,11 @@ class Changes(Readable):
             names = plan.schema.names if columns is None else columns
             plan = plan_changes(self.snapshot, plan.versions, names, all_of(self._condition, where))
         most = _least(self.row_limit, limit)
-        read = read_plan if most is None else _Rest(most)
+        read = read_plan if most is None else Rest(most)
         return pa.RecordBatchReader.from_batches(changes_schema(plan), read_changes(plan, read))
 
 
-class _Rest:
+class Rest:
     """Reads plans one after another until they have given a number of rows."""
 
     def __init__(self, count: int) -> None:

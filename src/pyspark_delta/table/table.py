@@ -35,6 +35,7 @@ from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.reading import ReadableTable
 from pyspark_delta.table.rearranging import RearrangedTable
 from pyspark_delta.table.sources import open_rows
+from pyspark_delta.table.streaming import StreamedTable
 from pyspark_delta.table.upkeep import KeptTable
 from pyspark_delta.table.writes import CommitInfo, Txn, WritableTable
 from pyspark_delta.table.writing import Place, provenance, write
@@ -43,6 +44,7 @@ from pyspark_delta.write.options import parse_mode
 
 class Table(
     ReadableTable,
+    StreamedTable,
     WritableTable,
     MaintainedTable,
     RearrangedTable,

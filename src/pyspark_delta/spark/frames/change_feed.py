@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from pyspark_delta.changes.existing import with_statuses
-from pyspark_delta.changes.feed_columns import CHANGE_COLUMNS, CHANGE_TYPE
+from pyspark_delta.changes.files import change_sources
 from pyspark_delta.changes.plan import FeedPlan, plan_changes
 from pyspark_delta.changes.reader import missing_file, naming_versions
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
@@ -106,19 +106,10 @@ def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table
         yield catalyst_frame_of_changes(spark, source, files.filter(selecting))
 
 
-def _parts(latest: Snapshot, plan: FeedPlan) -> Iterable[tuple[FileSource, pa.Table]]:
-    """Yield change data files, which store the kind of change, and other files, with the kind as a constant."""
+def _parts(latest: Snapshot, plan: FeedPlan) -> Iterator[tuple[FileSource, pa.Table]]:
     for scan in plan.scans:
-        files = scan.plan.files
-        recorded = pc.is_null(files[CHANGE_TYPE.name])
         source = FileSource(latest.location, scan.configuration, latest.storage_options)
-        kinds = (
-            (recorded, replace(source, stored_too=(CHANGE_TYPE,), constants=CHANGE_COLUMNS[1:])),
-            (pc.invert(recorded), replace(source, constants=CHANGE_COLUMNS)),
-        )
-        for chosen, of_kind in kinds:
-            if pc.any(chosen).as_py():
-                yield of_kind, files.filter(chosen)
+        yield from change_sources(source, scan.plan.files)
 
 
 def _read_by_tasks(spark: SparkSession, plan: FeedPlan) -> DataFrame:

@@ -1,0 +1,103 @@
+"""The commits of a table as a stream sees them: the files that each adds, and what else it changes.
+
+A commit is read once; the files of many commits are parsed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import (
+    BASE_ROW_ID,
+    DATA_CHANGE,
+    DEFAULT_ROW_COMMIT_VERSION,
+    DELETION_VECTOR,
+    MODIFICATION_TIME,
+    PARTITION_VALUES,
+    PATH,
+    SIZE,
+    STATS,
+)
+from pyspark_delta.actions.model import CommitInfo
+from pyspark_delta.changes.commits import commit_info, declared_in
+from pyspark_delta.changes.configuration_ranges import Declared
+from pyspark_delta.log.commits import CommitText, read_commits
+from pyspark_delta.log.line_columns import parse_lines
+from pyspark_delta.log.segment import CommitFile
+from pyspark_delta.storage import ObjectStore
+
+FILE_COLUMNS = (
+    PATH,
+    PARTITION_VALUES,
+    SIZE,
+    MODIFICATION_TIME,
+    STATS,
+    DELETION_VECTOR,
+    BASE_ROW_ID,
+    DEFAULT_ROW_COMMIT_VERSION,
+)
+"""The columns of the files of a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCommit:
+    """One commit: `files` are its `add` actions with `dataChange`, in the order of the log.
+
+    `removes` is True if it also removes files with `dataChange`.
+    """
+
+    declared: Declared
+    info: CommitInfo | None
+    files: pa.Table
+    removes: bool
+
+    @property
+    def operation(self) -> str:
+        """The operation in the history of the table."""
+        return "" if self.info is None else str(self.info.values.get("operation", ""))
+
+    @property
+    def version(self) -> int:
+        """The version."""
+        return self.declared.version
+
+
+def load_commits(store: ObjectStore, files: Sequence[CommitFile], partition_names: Sequence[str]) -> list[StreamCommit]:
+    """Read some commits. `partition_names` are the physical names of the partition columns. Raises CorruptLogError."""
+    texts = list(read_commits(store, files))
+    adds = _changing(texts, "add", FILE_COLUMNS, partition_names)
+    removes = _changing(texts, "remove", (PATH,), ())
+    return [
+        StreamCommit(declared_in(text), commit_info(text), added, removed.num_rows > 0)
+        for text, added, removed in zip(texts, adds, removes, strict=True)
+    ]
+
+
+def _changing(
+    texts: Sequence[CommitText], action: str, columns: tuple[pa.Field, ...], partition_names: Sequence[str]
+) -> Iterator[pa.Table]:
+    """Yield for each commit its actions of one kind that declare a change of data (C173)."""
+    lines = [text.lines_of(action) for text in texts]
+    fields = (*columns, DATA_CHANGE)
+    together = [line for of_commit in lines for line in of_commit]
+    counts = np.array([len(of_commit) for of_commit in lines], np.int64)
+    owners = np.repeat(np.arange(len(texts)), counts)
+
+    def locate(line: bytes) -> tuple[str, int]:
+        text = texts[int(owners[together.index(line)])]
+        return text.path, text.lines().index(line) + 1 if line in text.lines() else 0
+
+    parsed = list(parse_lines(together, action, fields, partition_names, locate)) if together else []
+    table = pa.Table.from_batches(parsed, pa.schema(fields))
+    changing = pc.fill_null(table[DATA_CHANGE.name], True)
+    table = table.filter(changing).drop_columns([DATA_CHANGE.name]).combine_chunks()
+    kept = np.bincount(owners[np.asarray(changing)], minlength=len(texts)) if len(owners) else counts
+    start = 0
+    for count in kept.tolist():
+        yield table.slice(start, count)
+        start += count

@@ -1,0 +1,86 @@
+"""Streams of rows: the files that commits add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.log.segment import CommitFile
+from pyspark_delta.scan.file_source import file_source
+from pyspark_delta.scan.matches import keep_possible
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import ObjectStore
+from pyspark_delta.streaming.admission import Sizes
+from pyspark_delta.streaming.checks import check_configuration, reads_files
+from pyspark_delta.streaming.commit_filter import CommitFilter
+from pyspark_delta.streaming.commits import FILE_COLUMNS, StreamCommit, load_commits
+from pyspark_delta.streaming.contents import BatchFiles, InitialPiece, Piece, without_excluded
+from pyspark_delta.streaming.options import StreamOptions
+
+
+class RowContents:
+    """The rows of a table, with the schema of `start`."""
+
+    def __init__(self, start: Snapshot, options: StreamOptions) -> None:
+        """Raises InvalidPredicateError for a condition of the options."""
+        self._start = start
+        self._options = options
+        self._skips = None if options.skip_commits_where is None else CommitFilter(options.skip_commits_where)
+        where, zone = options.where, options.time_zone
+        self._where = None if where is None else parse_predicate(where, start.schema, time_zone=zone)
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema of the rows."""
+        return self._start.schema
+
+    @property
+    def where(self) -> Expression | None:
+        """A condition on the rows by which files are skipped."""
+        return self._where
+
+    def load(self, store: ObjectStore, files: Sequence[CommitFile]) -> list[StreamCommit]:
+        """Read some commits. Raises CorruptLogError."""
+        return load_commits(store, files, self._start.partition_names)
+
+    def sizes(self, commit: StreamCommit) -> Sizes:
+        """Return the files of a commit. Raises the errors of `checks.reads_files`."""
+        files = self._files_of(commit)
+        return Sizes(files["size"], counted=None if self._where is None else self._possible(files, self._where))
+
+    def batch(self, initial: InitialPiece | None, pieces: Sequence[Piece[StreamCommit]]) -> list[BatchFiles]:
+        """Return the files of a batch, in order. Raises the errors of `sizes`."""
+        schema = pa.schema(FILE_COLUMNS)
+        found = [table.select(schema.names) for table in self._tables(initial, pieces)]
+        files = pa.concat_tables([schema.empty_table(), *found])
+        if self._where is not None:
+            files = files.filter(self._possible(files, self._where))
+        return [BatchFiles(file_source(self._start), without_excluded(files, self._options.exclude))]
+
+    def _tables(self, initial: InitialPiece | None, pieces: Sequence[Piece[StreamCommit]]) -> Iterator[pa.Table]:
+        if initial is not None:
+            yield initial.files
+        for piece in pieces:
+            length = None if piece.end is None else max(0, piece.end - piece.first)
+            yield self._files_of(piece.commit).slice(piece.first, length)
+
+    def _possible(self, files: pa.Table, where: Expression) -> pa.BooleanArray:
+        """Return True for each file that may have a row for which the condition is true."""
+        numbered = files.append_column("number", pa.array(np.arange(files.num_rows)))
+        kept = keep_possible(numbered, self._start.configuration, where, time_zone=self._options.time_zone)
+        mask = np.zeros(files.num_rows, np.bool_)
+        mask[kept["number"].to_numpy()] = True
+        return pa.array(mask)
+
+    def _files_of(self, commit: StreamCommit) -> pa.Table:
+        if self._skips is not None and self._skips.matches(commit.version, commit.info):
+            check_configuration(commit.declared, self._start.configuration, self._start.version)
+            return commit.files.slice(0, 0)
+        if reads_files(commit, self._start.configuration, self._start.version, self._options):
+            return commit.files
+        return commit.files.slice(0, 0)

@@ -1,0 +1,179 @@
+"""Schema tracking: barriers, the schema log in delta-spark's form, and consent to changes that can break a query."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyspark_delta import InvalidOptionError, StreamSchemaError, Table
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.scan.plan import ScanPlan
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.streaming.offset import Offset
+from pyspark_delta.streaming.options import StreamOptions
+from pyspark_delta.streaming.planner import StreamPlanner
+from pyspark_delta.streaming.schema_log import SchemaEntry
+
+# An entry that delta-spark 4.4.0 wrote for a table with column mapping, after a rename.
+DELTA_SPARK_ENTRY = (
+    'v1\n{"tableId":"d231a9e4-3c72-4b7d-9c23-9d96b58cb5b2","deltaCommitVersion":5,"dataSchemaJson":"{\\"type\\":'
+    '\\"struct\\",\\"fields\\":[{\\"name\\":\\"c\\",\\"type\\":\\"string\\",\\"nullable\\":true,\\"metadata\\":{'
+    '\\"delta.columnMapping.id\\":2,\\"delta.columnMapping.physicalName\\":\\"col-2328\\"}}]}",'
+    '"partitionSchemaJson":"{\\"type\\":\\"struct\\",\\"fields\\":[]}","sourceMetadataPath":"file:/ck/sources/0",'
+    '"tableConfigurations":{"delta.columnMapping.mode":"name"},"protocolJson":"{\\"protocol\\":{\\"minReaderVersion\\":3,'
+    '\\"minWriterVersion\\":7,\\"readerFeatures\\":[\\"columnMapping\\"],\\"writerFeatures\\":[\\"columnMapping\\"]}}",'
+    '"previousMetadataSeqNum":1}'
+)
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    location = str(tmp_path / "t")
+    properties = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+    Table.create(location, "a INT, b STRING", properties=properties).append({"a": [1], "b": ["x"]})
+    return location
+
+
+class Query:
+    """A query that keeps its offsets in a checkpoint, and plans each batch as Spark does."""
+
+    def __init__(self, location: str, checkpoint: Path) -> None:
+        self.location, self.checkpoint = location, checkpoint
+        self.offsets: list[str] = []
+        self.complete = 0
+        self.rows: list[dict[str, object]] = []  # of all runs
+
+    def planner(self, **options: str) -> StreamPlanner:
+        given = {"schemaTrackingLocation": str(self.checkpoint / "_schema"), **options}
+        return StreamPlanner(Snapshot.load(self.location), StreamOptions.parse(given))
+
+    def run(self, **options: str) -> list[dict[str, object]]:
+        """Run until nothing is new, and return the rows of this run."""
+        planner, before = self.planner(**options), len(self.rows)
+        if len(self.offsets) > self.complete:  # planned before the query stopped
+            self._complete_batch(planner)
+        while self._plan_batch(planner):
+            self._complete_batch(planner)
+        return self.rows[before:]
+
+    def _plan_batch(self, planner: StreamPlanner) -> bool:
+        start = planner.parse(self.offsets[-1]) if self.offsets else None
+        end = planner.latest(start)
+        if end is None or end == start:
+            return False
+        self.offsets.append(end.to_json())
+        if start is not None:
+            planner.release(start)
+        return True
+
+    def _complete_batch(self, planner: StreamPlanner) -> None:
+        start = planner.parse(self.offsets[-2]) if len(self.offsets) > 1 else None
+        for part in planner.batch(start, planner.parse(self.offsets[-1])):
+            context = part.source.read_context(part.source.schema.fields, time_zone="UTC")
+            self.rows += read_plan(ScanPlan(0, part.source.schema, context, part.files)).read_all().to_pylist()
+        self.complete = len(self.offsets)
+
+    @property
+    def positions(self) -> list[tuple[int, int]]:
+        return [(offset.version, offset.index) for offset in map(Offset.parse, self.offsets)]
+
+    @property
+    def entries(self) -> list[dict[str, object]]:
+        [folder] = (self.checkpoint / "_schema").iterdir()
+        files = sorted(folder.iterdir(), key=lambda file: int(file.name))
+        return [json.loads(file.read_text().partition("\n")[2]) for file in files]
+
+
+@pytest.fixture
+def query(location: str, tmp_path: Path) -> Query:
+    return Query(location, tmp_path / "checkpoint")
+
+
+def test_entries_of_delta_spark_are_read_and_written_alike() -> None:
+    entry = SchemaEntry.parse(DELTA_SPARK_ENTRY, "1")
+    assert (entry.version, entry.previous, entry.partition_columns) == (5, 1, ())
+    assert f"v1\n{entry.to_json()}" == DELTA_SPARK_ENTRY
+
+
+def test_a_rename_stops_the_query_and_needs_consent(location: str, query: Query) -> None:
+    """The offsets and entries are those of delta-spark 4.4.0 for the same commits."""
+    assert query.run() == [{"a": 1, "b": "x"}]
+    Table.open(location).alter().rename_column("b", "c")
+    Table.open(location).append({"a": [2], "c": ["y"]})
+
+    with pytest.raises(StreamSchemaError, match="DELTA_STREAMING_METADATA_EVOLUTION"):
+        query.run()
+    assert query.positions == [(2, -100), (2, -20), (2, -19)]
+    assert [entry["deltaCommitVersion"] for entry in query.entries] == [1, 2]
+
+    with pytest.raises(StreamSchemaError, match=r"(?s)RENAME COLUMN.*allowSourceColumnRename'?, '2'") as caught:
+        query.run()
+    assert caught.value.error_class == "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
+    assert query.run(allowSourceColumnRename="2") == [{"a": 2, "c": "y"}]
+    assert query.positions[3:] == [(4, -100)]
+
+
+def test_rows_before_a_change_have_the_schema_of_their_version(location: str, query: Query) -> None:
+    query.run()
+    Table.open(location).append({"a": [2], "b": ["y"]})
+    Table.open(location).alter().drop_columns("b")
+    Table.open(location).append({"a": [3]})
+
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    assert query.rows[1:] == [{"a": 2, "b": "y"}]
+    assert query.run(allowSourceColumnDrop="always") == [{"a": 3}]
+
+
+def test_added_columns_need_no_consent(location: str, query: Query) -> None:
+    query.run()
+    Table.open(location).alter().add_columns("d INT")
+    Table.open(location).append({"a": [2], "b": ["y"], "d": [5]})
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    assert query.run() == [{"a": 2, "b": "y", "d": 5}]
+
+
+def test_changed_types_need_consent(location: str, query: Query) -> None:
+    query.run()
+    Table.open(location).alter().change_type("a", "BIGINT")
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    with pytest.raises(StreamSchemaError, match="allowSourceColumnTypeChange"):
+        query.run(allowSourceColumnRename="always")
+    assert query.run(allowSourceColumnTypeChange="always") == []
+
+
+def test_a_stream_of_old_versions_begins_with_their_schema(location: str, query: Query) -> None:
+    Table.open(location).alter().rename_column("b", "c")
+    with pytest.raises(StreamSchemaError, match="at version 1"):
+        query.run(startingVersion="1")
+    with pytest.raises(StreamSchemaError, match="at version 2"):
+        query.run(startingVersion="1")
+    assert query.run(startingVersion="1", allowSourceColumnRename="always") == []
+    assert [entry["deltaCommitVersion"] for entry in query.entries] == [1, 2]
+
+
+def test_lost_data_and_schema_tracking_exclude_each_other(location: str, query: Query) -> None:
+    with pytest.raises(InvalidOptionError, match="exclude each other"):
+        query.run(failOnDataLoss="false")
+
+
+def test_another_query_cannot_use_the_same_log(location: str, query: Query) -> None:
+    query.run()
+    late = query.planner()
+    end = late.latest(None)
+    assert end is not None
+    Table.open(location).alter().rename_column("b", "c")
+    Table.open(location).alter().rename_column("c", "d")
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    # The other query reads a copy of the log that lacks the new entry, and has come to another schema.
+    path = next((query.checkpoint / "_schema").iterdir()) / "1"
+    path.write_text(path.read_text().replace('\\"c\\"', '\\"e\\"'))
+    barrier = late.latest(end)
+    assert barrier is not None
+    with pytest.raises(StreamSchemaError, match="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"):
+        late.release(barrier)
