@@ -138,7 +138,11 @@ def whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
         return tuple(parts)
     manager = catalog_manager(spark)
     catalog = str(manager.currentCatalog().name())
-    return (catalog, *parts) if len(parts) == 2 else (catalog, *map(str, manager.currentNamespace()), *parts)
+    if len(parts) == 2:
+        return (catalog, *parts)
+    if catalog.lower() == SESSION_CATALOG:
+        return (catalog, str(session_catalog(spark).getCurrentDatabase()), *parts)
+    return (catalog, *map(str, manager.currentNamespace()), *parts)
 
 
 def _is_connected(spark: SparkSession, name: Sequence[str]) -> bool:
