@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from pyspark_delta import DeltaTable
 from pyspark_delta.errors import DeltaError, InvalidOptionError, SchemaMismatchError, TableNotFoundError
 from pyspark_delta.storage import intercepted
 from pyspark_delta.storage.counting import CountingStore, Counts
+from pyspark_delta.streaming.rows import RowContents
 
 __all__ = ["numbers"]
 
@@ -131,21 +131,40 @@ def test_other_mistakes(delta_spark: SparkSession, numbers: Path) -> None:
     assert same.columns == ["id"]
 
 
-def test_commits_are_read_once_and_idle_triggers_only_look_for_the_next(
-    delta_spark: SparkSession, numbers: Path, tmp_path: Path
+def test_what_a_restart_does_not_need_may_be_gone(delta_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "c"
+    run(stream(delta_spark, numbers, startingVersion=0, maxFilesPerTrigger=1), checkpoint)
+    append(delta_spark, numbers, 20, 21)
+    DeltaTable.forPath(delta_spark, str(numbers)).checkpoint()
+    for version in (0, 1):
+        (numbers / "_delta_log" / f"{version:020d}.json").unlink()
+    # Spark asks for the last batch again, though it is complete.
+    assert run(stream(delta_spark, numbers, startingVersion=0), checkpoint).ids == [20]
+
+
+def test_work_of_a_query(
+    delta_spark: SparkSession, numbers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Commits are read once, a batch has the jobs of the query, and an idle trigger only looks for the next commit."""
+    read: list[int] = []
+    original = RowContents.load
+
+    def recording(self: RowContents, store: Any, files: Any) -> Any:
+        read.extend(file.version for file in files)
+        return original(self, store, files)
+
+    monkeypatch.setattr(RowContents, "load", recording)
     counts = Counts()
+    batches: dict[int, list[tuple[Any, ...]]] = {}
     with intercepted(lambda inner: CountingStore(inner, counts)):
-        query = started(stream(delta_spark, numbers), tmp_path / "c")
+        query = started(stream(delta_spark, numbers, startingVersion=0, maxFilesPerTrigger=2), tmp_path / "c", batches)
         try:
             query.processAllAvailable()
             append(delta_spark, numbers, 10, 11)
-            counts.reset()
             query.processAllAvailable()
-            log = re.compile(r"_delta_log/\d+\.json$")
-            reads = [path for kind, path in counts.log if kind == "read" and log.search(path)]
-            assert [path[-25:] for path in reads] == [f"{2:020d}.json"]
-            query.processAllAvailable()
+            assert read == [0, 1, 2]
+            tracker = delta_spark.sparkContext.statusTracker()
+            assert (len(batches), len(tracker.getJobIdsForGroup(str(query.runId)))) == (4, 4)
             counts.reset()
             query.processAllAvailable()
             assert {kind for kind, _ in counts.log} == {"status"}
