@@ -10,11 +10,11 @@ from pyspark_delta.ddl.dropping import no_name_to_drop
 from pyspark_delta.errors import DeltaError, InvalidOperationError, TableNotFoundError
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.proxies import crossing
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.creation import Destination
 from pyspark_delta.spark.sql.classic.definitions import Declared
-from pyspark_delta.spark.sql.classic.proxies import crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Description, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, parts_of
