@@ -5,6 +5,7 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
+`{"do": "batches", "path": ..., "checkpoint": ..., "options": {...}, "columns": [...]}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
 `{"do": "stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
 `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
@@ -20,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 from delta_spark_session import session
 from delta_spark_tables import BUILDERS, make_tables
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 
@@ -66,6 +67,8 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
+        case "batches":
+            return _batches(spark, str(path), question["checkpoint"], question["options"], question["columns"])
         case "stream":
             _stream(spark, question)
             return None
@@ -77,6 +80,20 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return None
         case other:
             raise ValueError(other)
+
+
+def _batches(
+    spark: SparkSession, path: str, checkpoint: str, options: dict[str, str], columns: list[str]
+) -> dict[int, list[Any]]:
+    """The rows of each batch of a query that reads everything that is available."""
+    batches: dict[int, list[Any]] = {}
+
+    def keep(batch: DataFrame, number: int) -> None:
+        batches[number] = sorted([list(row) for row in batch.select(*columns).collect()], key=str)
+
+    writer = spark.readStream.format("delta").options(**options).load(path).writeStream.foreachBatch(keep)
+    writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+    return batches
 
 
 def _stream(spark: SparkSession, question: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pyspark_delta.spark import streaming
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
@@ -37,8 +38,9 @@ LEFT_TO_THE_JVM = {
 def proxies() -> Iterator[type]:
     """Every class of the package that names interfaces of Java."""
     yield DeltaFileIndex
-    for module in iter_modules(classic.__path__, f"{classic.__name__}."):
-        import_module(module.name)
+    for package in (classic, streaming):
+        for module in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
     left = [JavaProxy]
     while left:
         proxy = left.pop()

@@ -456,13 +456,6 @@ def test_streaming_writes_are_refused(plain_spark: SparkSession, tmp_path: Path)
         writer.start(str(tmp_path / "t")).awaitTermination(60)
 
 
-def test_streaming_reads_are_refused(plain_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
-    rows = plain_spark.readStream.format("delta").load(str(numbers))
-    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    with pytest.raises(InvalidOperationError, match="as a stream"), translate():
-        writer.start().awaitTermination(60)
-
-
 @pytest.mark.parametrize("table_id", ["delta-hist/streaming-dv-rt-append", "kernel-rs-hist/row-tracking-write"])
 def test_c327_c328_row_ids_are_read_on_request(
     plain_spark: SparkSession, delta_spark: SparkSession, golden_table: Callable[[str], Path], table_id: str

@@ -80,6 +80,15 @@ class CommitLog(Generic[C]):
             yield self._read[version]
             version += 1
 
+    def known(self) -> dict[int, C]:
+        """Return the commits that were read and not forgotten, by version."""
+        return self._read
+
+    def modified(self, version: int) -> int | None:
+        """Return the modification time of a commit in ms since the epoch; None if its file is not known."""
+        known = self._last.file if self._last is not None and self._last.version == version else self._file(version)
+        return None if known is None else known.modification_time
+
     def forget(self, before: int) -> None:
         """Drop the commits before a version."""
         for held in (self._read, self._found, self._tail):

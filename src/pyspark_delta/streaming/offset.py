@@ -52,6 +52,11 @@ class Offset:
         return self.position < other.position
 
     @property
+    def next_index(self) -> int:
+        """The index of the first file after the offset."""
+        return 0 if self.index < 0 else self.index + 1
+
+    @property
     def is_barrier(self) -> bool:
         """True if the offset is a barrier at a schema change."""
         return self.index in _BARRIERS

@@ -13,11 +13,14 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from pyspark_delta.changes.feed_columns import CHANGE_COLUMNS
 from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
+from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits, Sizes
+from pyspark_delta.streaming.backlog import Backlog, backlog
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
 from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Versioned
 from pyspark_delta.streaming.feed import FeedContents
@@ -62,6 +65,17 @@ class StreamPlanner:
         """The logical schema of the rows."""
         return self._contents.schema
 
+    @property
+    def source(self) -> FileSource:
+        """The table with the schema of the stream. In a change feed, the columns of the feed are constants."""
+        source = file_source(self._start)
+        return replace(source, constants=CHANGE_COLUMNS) if self._options.changes else source
+
+    @property
+    def known_end(self) -> Offset:
+        """The offset after the latest version that is known, without a look at the log."""
+        return self._at(self._log.latest_version + 1)
+
     def parse(self, text: str) -> Offset:
         """Return the offset of a text. Raises InvalidOffsetError, also for an offset of another table."""
         return self._own(Offset.parse(text))
@@ -69,7 +83,11 @@ class StreamPlanner:
     def end_of_table(self) -> Offset:
         """Return the offset after the latest version: the end of a run that reads all that is available now."""
         self._log.refresh()
-        return self._at(self._log.latest_version + 1)
+        return self.known_end
+
+    def backlog(self, position: Offset) -> Backlog:
+        """Return what is known to be outstanding after a position. Nothing is read for it."""
+        return backlog(self._log, self._contents, self._initial, position)
 
     # ------------------------------------------------------------------------------------------------- where it ends
     def latest(self, start: Offset | None, limits: Limits | None = None, bound: Offset | None = None) -> Offset | None:
@@ -90,7 +108,7 @@ class StreamPlanner:
     def _admit(self, position: Offset, admission: Admission, bound: Offset | None) -> Offset:
         """Return the offset after the last admitted file."""
         if position.initial:
-            initial, first = self._initial_files(position.version), _next_index(position)
+            initial, first = self._initial_files(position.version), position.next_index
             taken = _take(admission, initial.sizes.slice(first))
             if first + taken < len(initial):
                 return self._after(position, first + taken)
@@ -102,7 +120,7 @@ class StreamPlanner:
                 position = self._at(commit.version)
             if self._is_barrier(commit):
                 return replace(position, index=SCHEMA_CHANGE_INDEX)
-            first = _next_index(position)
+            first = position.next_index
             sizes = self._contents.sizes(commit)
             taken = _take(admission, sizes.slice(first))
             if first + taken < len(sizes.files):
@@ -133,7 +151,7 @@ class StreamPlanner:
         if position.initial:
             files = self._initial_files(position.version)
             last = end.index + 1 if end.initial else len(files)
-            initial = InitialPiece(files, _next_index(position), last)
+            initial = InitialPiece(files, position.next_index, last)
             position = self._at(position.version + 1)
         return self._contents.batch(initial, [] if end.initial else list(self._pieces(position, end)))
 
@@ -141,7 +159,7 @@ class StreamPlanner:
         # A commit at whose beginning the batch ends is not read: it may not exist.
         last_version = _last_version(end)
         for commit in self._commits(position.version, last_version, last_version - position.version + 1):
-            first = _next_index(position) if commit.version == position.version else 0
+            first = position.next_index if commit.version == position.version else 0
             yield Piece(commit, first, end.index + 1 if commit.version == end.version else None)
 
     def release(self, end: Offset) -> None:
@@ -289,7 +307,3 @@ def _take(admission: Admission, sizes: Sizes) -> int:
         return admission.take(sizes.files, sizes.counted)
     count = len(sizes.files)
     return count if admission.take_together(count, pc.sum(sizes.files).as_py() or 0) else 0
-
-
-def _next_index(position: Offset) -> int:
-    return 0 if position.index < 0 else position.index + 1

@@ -18,6 +18,7 @@ from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.storage import normalize_location, store_for
 from pyspark_delta.storage.paths import join
 
+MISSING_PATH = "Reading format 'delta' needs a path"
 OUT_OF_RANGE = "changeDataFeed.timestampOutOfRange.enabled"
 _KNOWN = {
     name.lower(): name
@@ -79,22 +80,22 @@ class ReadOptions:
         `path` overrides an option `path`. Timestamps without a zone are in the zone of the option `timeZone`, else of
         `time_zone`, else of this machine. Raises InvalidOptionError.
         """
-        given = _unpacked(options or {})
+        given = unpacked(options or {})
         _refuse_unusable(given)
         text = path or _value(given, "path")
         if not text:
             raise InvalidOptionError(
-                "Reading format 'delta' needs a path, as in spark.read.format('delta').load('/path/to/table'). Spark's "
-                "catalog does not pass the location of a table to a data source. Instead of a table, create a view: "
+                f"{MISSING_PATH}, as in spark.read.format('delta').load('/path/to/table'). Spark's catalog does not "
+                "pass the location of a table to a data source. Instead of a table, create a view: "
                 "CREATE TEMPORARY VIEW v USING delta OPTIONS (path '/path/to/table').",
                 error_class="DELTA_MISSING_PATH",
             )
-        storage_options = _storage_options(given)
+        storage_options = chosen_storage_options(given)
         if _flag(given, "publishedOnly"):
             storage_options[PUBLISHED_ONLY] = "true"
         zone = _value(given, "timezone") or time_zone or local_time_zone()
         version, timestamp_ms = _time_travel(given, zone)
-        location, at_version, at_time = _split_suffix(text, storage_options, zone)
+        location, at_version, at_time = split_suffix(text, storage_options, zone)
         if (at_version, at_time) != (None, None):
             if (version, timestamp_ms) != (None, None):
                 raise InvalidOptionError(f"The path '{text}' names a version, and so does an option; give one of them.")
@@ -137,8 +138,8 @@ def refuse_read_options(options: Mapping[str, str]) -> None:
             option=selecting[0],
         )
     path = _value(given, "path") or ""
-    location, version, time = _split_suffix(path, _storage_options(given), "UTC")
-    if (version, time) != (None, None) and _has_log(location, _storage_options(given)):
+    location, version, time = split_suffix(path, chosen_storage_options(given), "UTC")
+    if (version, time) != (None, None) and _has_log(location, chosen_storage_options(given)):
         raise InvalidOptionError(
             f"The path '{path}' names an old version of the table '{location}', but a write goes to the latest one. "
             "Nothing was written. Remove the part of the path that begins with '@'.",
@@ -154,16 +155,16 @@ def packed_options(storage_options: Mapping[str, str]) -> dict[str, str]:
     return {_PACKED: json.dumps(dict(storage_options))} if storage_options else {}
 
 
-def _unpacked(options: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def unpacked(options: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Return name and value of each option by its name in lower case; unpack the result of `packed_options`."""
     given = {key.lower(): (key, value) for key, value in options.items() if value is not None}
     _, packed = given.pop(_PACKED.lower(), ("", "{}"))
     return {**{key.lower(): (key, value) for key, value in json.loads(packed).items()}, **given}
 
 
-def _storage_options(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+def chosen_storage_options(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     """Return the storage options among the given options."""
-    return {key: value for folded, (key, value) in given.items() if folded not in _KNOWN and _is_storage_key(folded)}
+    return {key: value for folded, (key, value) in given.items() if folded not in _KNOWN and is_storage_key(folded)}
 
 
 def parse_columns(text: str) -> tuple[str, ...]:
@@ -217,14 +218,14 @@ def _refuse_unusable(given: Mapping[str, tuple[str, str]]) -> None:
             "A Delta table is read from one path, but several were given. Read each with load(path), and union them."
         )
     for folded, (key, _) in given.items():
-        if folded in _KNOWN or _is_storage_key(folded):
+        if folded in _KNOWN or is_storage_key(folded):
             continue
         near = difflib.get_close_matches(folded, _KNOWN, n=1, cutoff=0.85)
         if near:
             raise InvalidOptionError(f"There is no option '{key}'; did you mean '{_KNOWN[near[0]]}'?", option=key)
 
 
-def _is_storage_key(folded: str) -> bool:
+def is_storage_key(folded: str) -> bool:
     return folded in _STORAGE_WORDS or _STORAGE_KEY.fullmatch(folded) is not None
 
 
@@ -273,7 +274,7 @@ def _timestamp(given: Mapping[str, tuple[str, str]], name: str, zone: str) -> in
     return None if text is None else parse_timestamp(text, time_zone=zone)
 
 
-def _split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:
+def split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:
     """Return the location, and the version or the time (in milliseconds) of a suffix `@v12` or `@yyyyMMddHHmmssSSS`.
 
     If there is a table at the path with the suffix, the path is used literally, as delta-spark does.

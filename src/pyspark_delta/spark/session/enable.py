@@ -1,8 +1,8 @@
 """`enable(spark)`: the session reads and writes Delta tables natively, with PySpark's own methods.
 
 PySpark has no hook for planning in Python, so `enable` wraps members of its classes. In enabled sessions,
-`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo` support Delta;
-`SparkSession.sql`, `SparkSession.readStream` and `DataFrame.writeStream` explain what is not supported. Other sessions
+`SparkSession.read`, `SparkSession.readStream`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo` support
+Delta; `SparkSession.sql` and `DataFrame.writeStream` explain what is not supported. Other sessions
 do not change, nor do other formats, except that they cannot be written into the directory of a Delta table.
 `disable` undoes `enable`.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -16,7 +16,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
-    SimpleDataSourceStreamReader,
 )
 from pyspark.sql.types import StructType
 
@@ -45,8 +44,18 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         with boundary():
-            request = self._resolve()
-            return request.spark_schema()
+            from pyspark_delta.errors import InvalidOptionError
+            from pyspark_delta.spark.frames.stream_options import has_stream_options
+
+            try:
+                return self._resolve().spark_schema()
+            except InvalidOptionError:
+                # Spark does not say if the rows are read as a stream, whose options are errors in other reads.
+                if not has_stream_options(self.options):
+                    raise
+                from pyspark_delta.spark.source.stream_reader import StreamRequest
+
+                return StreamRequest.parse(self.options).spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with boundary():
@@ -64,15 +73,15 @@ class DefaultSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with boundary():
-            from pyspark_delta.spark.session.stream_writer import refuse_to_write
+            from pyspark_delta.spark.source.stream_writer import make_stream_writer
 
-            refuse_to_write()
+            return make_stream_writer(self.options, schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        self._refuse_to_stream()
+        with boundary():
+            from pyspark_delta.spark.source.stream_reader import StreamRequest, make_stream_reader
 
-    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
-        self._refuse_to_stream()
+            return make_stream_reader(StreamRequest.parse(self.options), schema)
 
     def _resolve(self) -> ReadRequest:
         if self._request is None:
@@ -80,12 +89,6 @@ class DefaultSource(DataSource):
 
             self._request = ReadRequest.resolve(self.options)
         return self._request
-
-    def _refuse_to_stream(self) -> NoReturn:
-        with boundary():
-            from pyspark_delta.spark.session.stream_reader import refuse_to_read
-
-            refuse_to_read()
 
 
 class DeltapySource(DefaultSource):

@@ -78,7 +78,7 @@ def make_reader(request: ReadRequest, schema: SparkStruct) -> DataSourceReader:
     pushes filters from a separate process, which it starts only if push-down is on. Raises UnsupportedTableError for a
     type that Spark does not accept from Python.
     """
-    _require_arrow(schema)
+    require_arrow(schema)
     return FilteringReader(request, schema) if _takes_filters() else DeltaReader(request, schema)
 
 
@@ -87,7 +87,8 @@ def _takes_filters() -> bool:
     return _PUSHDOWN_PROCESS in sys.modules or getattr(main, "name", None) == _PUSHDOWN_PROCESS
 
 
-def _require_arrow(schema: SparkStruct) -> None:
+def require_arrow(schema: SparkStruct) -> None:
+    """Raise UnsupportedTableError for a type that Spark does not accept from a Python data source."""
     for field in schema.fields:
         if _holds_year_month(field.dataType):
             raise UnsupportedTableError(

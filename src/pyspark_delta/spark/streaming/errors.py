@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pyspark.errors import StreamingQueryException
 from pyspark.errors.exceptions import captured
@@ -21,7 +21,7 @@ from pyspark_delta.errors import DeltaError
 from pyspark_delta.logs import logger
 from pyspark_delta.spark.frames.catalyst.error_relay import ExpectedError, keep, kept, pass_expected
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, java_exception
+from pyspark_delta.spark.frames.catalyst.proxies import java_exception
 
 if TYPE_CHECKING:
 
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 else:
     _BeforePySpark = object
 
-Proxy = TypeVar("Proxy", bound=JavaProxy)
+
+class _HasJvm(Protocol):
+    """An object that the JVM calls."""
+
+    _jvm: Jvm
+
+
+Proxy = TypeVar("Proxy", bound=_HasJvm)
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -130,8 +130,7 @@ class DeltaFileIndex:
 
     def inputFiles(self) -> Any:
         try:
-            paths = hadoop_paths(self._listing.location, self._select(None)["path"])
-            return self._jvm.strings(strings_json(paths))
+            return self._input_files()
         except DeltaError as error:
             raise relay(error) from None
 
@@ -178,6 +177,10 @@ class DeltaFileIndex:
             batch = jvm.directories(text)
             result = batch if result is jvm.nil else result.concat(batch)
         return result
+
+    def _input_files(self) -> Any:
+        paths = hadoop_paths(self._listing.location, self._select(None)["path"])
+        return self._jvm.strings(strings_json(paths))
 
     def _digest(self) -> str:
         """Return a digest of everything that the result depends on. A digest hides secrets in the storage options."""

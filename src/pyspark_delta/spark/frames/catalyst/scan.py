@@ -122,6 +122,37 @@ def catalyst_frame_of_changes(spark: SparkSession, source: FileSource, files: pa
     return relations.frame((Files.MARKED,))
 
 
+def catalyst_frame_of_stream(
+    spark: SparkSession,
+    listing: Listing,
+    columns: TableColumns,
+    kinds: tuple[Files, ...],
+    index: type[DeltaFileIndex],
+    *,
+    row_tracking: bool = False,
+    metadata: bool = False,
+    number_width: int = 0,
+    change_kind: str | None = None,
+) -> DataFrame:
+    """Return the rows of the files of a batch of a stream, as a streaming frame; its files are found by `index`.
+
+    With `metadata`, `_metadata` is the last column, which is visible. It has the fields of row tracking if
+    `row_tracking`. `number_width` and `change_kind` are the `width` and `kind` of `FilesOfChanges`.
+    """
+    relations = _Relations(
+        spark,
+        jvm_of(spark),
+        listing,
+        columns,
+        row_tracking,
+        own_metadata=metadata,
+        number_width=number_width,
+        change_kind=change_kind,
+        streaming_index=index,
+    )
+    return relations.visible_frame(kinds)
+
+
 def unavailable(spark: SparkSession) -> str | None:
     """Return why this Spark cannot use a file index in Python; None if it can. It is tried once for each JVM."""
     return _try_internals(spark.sparkContext._gateway)
@@ -211,6 +242,7 @@ class _Relations:
     With `row_tracking`, rows have ids: as columns if `shows_row_tracking`, and in the hidden column `_metadata` if
     `own_metadata`. If not `own_metadata`, that column is Spark's. `file_number` and `row_index` name columns, as in
     `public_scan.frame_of_files`. `number_width` and `change_kind` are the `width` and `kind` of `FilesOfChanges`.
+    With `streaming_index`, the relations are streaming ones, over file indexes of that class.
     """
 
     spark: SparkSession
@@ -224,17 +256,22 @@ class _Relations:
     row_index: str | None = None
     number_width: int = 0
     change_kind: str | None = None
+    streaming_index: type[DeltaFileIndex] | None = None
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
         """Return the rows of the files of these kinds."""
+        frame = self.visible_frame(kinds)
+        return hide_last_column(self.jvm, frame) if self.own_metadata else frame
+
+    def visible_frame(self, kinds: tuple[Files, ...]) -> DataFrame:
+        """Return the rows of the files of these kinds. If `own_metadata`, `_metadata` is their last column."""
         ensure_callback_server_started(self.spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         parts = [self._relation(kind) for kind in kinds]
-        frame = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-        return hide_last_column(self.jvm, frame) if self.own_metadata else frame
+        return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
 
     def _relation(self, kind: Files) -> DataFrame:
         spark, jvm, columns = self.spark, self.jvm, self.columns
-        index = DeltaFileIndex(
+        index = (self.streaming_index or DeltaFileIndex)(
             jvm,
             self.listing,
             columns,
@@ -279,9 +316,12 @@ class _Relations:
             spark._jsparkSession,
         )
         version = "" if self.listing.version is None else f"@v{self.listing.version}"
-        return jvm.module(f"{_SOURCES}.LogicalRelation").apply(
+        node = jvm.module(f"{_SOURCES}.LogicalRelation").apply(
             relation, _named_table(jvm, self.listing.location + version)
         )
+        if self.streaming_index is None:
+            return node
+        return node.copy(relation, node.output(), node.catalogTable(), True, jvm.none)
 
     def _named(self, relation: Any, names: tuple[str, ...]) -> DataFrame:
         """Return all columns of a relation under these names, always in a projection.

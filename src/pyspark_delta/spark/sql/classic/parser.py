@@ -21,6 +21,7 @@ from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.path_names import rename_paths
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
+from pyspark_delta.spark.sql.classic.streams import with_streams
 from pyspark_delta.spark.sql.classic.translation import Translator
 
 P = ParamSpec("P")
@@ -91,6 +92,7 @@ class DeltaParser(JavaProxy):
 
     def _translated(self, text: str, plan: Any) -> Any:
         rename_paths(self._session.jvm, text, plan)
+        plan = with_streams(self._session.spark, text, plan)
         if text[:7].strip().upper() in _QUERIES:
             return plan
         return self._translator.translated(plan)
@@ -100,7 +102,7 @@ class DeltaParser(JavaProxy):
     def parseQuery(self, text: str) -> Any:
         plan = self._before.parseQuery(text)
         rename_paths(self._session.jvm, text, plan)
-        return plan
+        return with_streams(self._session.spark, text, plan)
 
     @_parsing
     def parseExpression(self, text: str) -> Any:
