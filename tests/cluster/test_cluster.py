@@ -100,6 +100,22 @@ def test_concurrent_appends_and_deletes_of_two_threads(
 
 
 @pytest.mark.parametrize("door", ["delta_cluster", "plain_cluster"])
+def test_a_stream_from_a_table_to_a_table(request: pytest.FixtureRequest, tmp_path: Path, door: str) -> None:
+    """Through Spark's traits, and through the Python Data Source."""
+    session: SparkSession = request.getfixturevalue(door)
+    source, target = tmp_path / "source", tmp_path / "t"
+    Table.create(str(source), "id BIGINT, p BIGINT", partition_by=["p"], properties=VECTORS)
+    for number in range(2):
+        Table.open(str(source)).append({"id": [number * 10 + i for i in range(10)], "p": [number] * 10})
+    Table.open(str(source)).delete("id = 3")
+    rows_of = session.readStream.format("delta").option("maxFilesPerTrigger", 1).load(str(source))
+    writer = rows_of.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c"))
+    writer.trigger(availableNow=True).start(str(target)).awaitTermination()
+    assert [row["id"] for row in rows(target)] == [i for i in range(20) if i != 3]
+    assert Table.open(str(target)).history()[0]["operation"] == "STREAMING UPDATE"
+
+
+@pytest.mark.parametrize("door", ["delta_cluster", "plain_cluster"])
 def test_micro_batches_of_a_stream_have_their_effect_once(
     request: pytest.FixtureRequest, tmp_path: Path, door: str
 ) -> None:

@@ -1,7 +1,7 @@
 """Queries that die: `python -m tests.spark.streaming_crash FOLDER` starts one for each point, and kills everything.
 
 Each query reads FOLDER/POINT/source and writes FOLDER/POINT/t. When all have come to their points in batch 1, this
-process and its JVM get SIGKILL.
+process and its JVM get SIGKILL. At the points of the source, `source` is a Delta table, else a folder of Parquet files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
-POINTS = ("before", "files", "committed")
+POINTS_OF_SINK = ("before", "files", "committed")
 """Before anything is written; with the data files, and without the table's commit; with it, and without Spark's."""
+
+POINTS_OF_SOURCE = {"latestOffset": "latest", "getBatch": "planned", "commit": "released"}
+"""Methods of the source: before the offsets of the batch are written; after; when the batch before it is complete."""
+
+POINTS = (*POINTS_OF_SINK, *POINTS_OF_SOURCE.values())
 
 
 def main(folder: Path) -> None:
@@ -24,6 +29,7 @@ def main(folder: Path) -> None:
 
     from pyspark_delta import enable
     from pyspark_delta.spark.streaming.sink import StreamWrite
+    from pyspark_delta.spark.streaming.source import DeltaSource
     from pyspark_delta.write import pipeline
 
     together = Barrier(len(POINTS), action=lambda: os.killpg(0, signal.SIGKILL))
@@ -45,16 +51,36 @@ def main(folder: Path) -> None:
             together.wait()
         return draft_plan(plan, *rest)
 
+    def dying_call(name: str) -> Any:
+        original = getattr(DeltaSource, name)
+
+        def call(self: DeltaSource, *arguments: Any) -> Any:
+            # Of the first batch, Spark passes no start.
+            is_first = name != "commit" and (arguments[0] is None or arguments[0].toString() == "None")
+            if not is_first and point(self._stream.location) == POINTS_OF_SOURCE[name]:
+                together.wait()
+            return original(self, *arguments)
+
+        return call
+
     StreamWrite.write = dying_write  # type: ignore[method-assign]
+    for name in POINTS_OF_SOURCE:
+        setattr(DeltaSource, name, dying_call(name))
     pipeline.draft_plan = dying_draft
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = enable(builder.config("spark.log.level", "OFF").getOrCreate())
     for name in POINTS:
-        reader = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
-        frame = reader.parquet(str(folder / name / "source"))
-        writer(frame, folder / name / "c").start(str(folder / name / "t"))
+        writer(source_of(spark, folder / name, name), folder / name / "c").start(str(folder / name / "t"))
     spark.streams.awaitAnyTermination(300)
     raise SystemExit("a query ended by itself")
+
+
+def source_of(spark: Any, folder: Path, point: str) -> Any:
+    """The stream of a point, a file a batch."""
+    reader = spark.readStream.option("maxFilesPerTrigger", 1)
+    if point in POINTS_OF_SINK:
+        return reader.schema("id LONG").parquet(str(folder / "source"))
+    return reader.format("delta").load(str(folder / "source"))
 
 
 if __name__ == "__main__":
