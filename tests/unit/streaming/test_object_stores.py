@@ -11,10 +11,10 @@ FEED = {"delta.enableChangeDataFeed": True}
 
 def test_a_table_on_s3_is_followed(s3_options: dict[str, str]) -> None:
     location = "s3://contract/streamed"
-    Table.create(location, "id BIGINT", properties=FEED, storage_options=s3_options).append({"id": [1, 2]})
     counts = Counts()
     with intercepted(lambda store: CountingStore(store, counts)):
-        table = Table.open(location, storage_options=s3_options)
+        table = Table.create(location, "id BIGINT", properties=FEED, storage_options=s3_options)
+        table.append({"id": [1, 2]})
         stream = table.stream(max_files=1)
         assert [batch.to_arrow()["id"].to_pylist() for batch in stream] == [[1, 2]]
         counts.reset()
