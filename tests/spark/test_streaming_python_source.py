@@ -73,6 +73,7 @@ def test_limits_and_beginnings(
     append(delta_spark, numbers, 20, 22)
     assert run(latest, checkpoint).ids == [20, 21]
     assert run(stream(plain_spark, numbers, startingVersion=1), tmp_path / "c4").ids == [20, 21]
+    assert run(stream(plain_spark, numbers, where="id > 6"), tmp_path / "c5").ids == [7, 8, 10, 20, 21]
 
 
 def test_errors(plain_spark: SparkSession, delta_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
