@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import SparkSession
 
 # What makes a session for tables of a few rows fast: no parallelism, no generated code, no second compiler.
@@ -21,8 +23,8 @@ FAST = {
 }
 
 
-def session(jars: list[str]) -> SparkSession:
-    """A session with delta-spark."""
+def session(jars: list[str], settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with delta-spark, and further settings."""
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", ",".join(jars))
@@ -33,6 +35,6 @@ def session(jars: list[str]) -> SparkSession:
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
     )
-    for name, value in FAST.items():
+    for name, value in {**FAST, **(settings or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

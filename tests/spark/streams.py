@@ -19,19 +19,19 @@ class Source:
     """Files with the rows 0, 1, ...: each has ten, and is one micro-batch."""
 
     def __init__(self, spark: SparkSession, folder: Path, files: int = 2) -> None:
-        self._spark, self.path, self.files = spark, str(folder / "source"), 0
+        self.spark, self.path, self.files = spark, str(folder / "source"), 0
         self.add(files)
 
     def add(self, files: int = 1) -> None:
         """Add files. Those that are added at once are read in any order."""
         start = self.files * 10
-        rows = self._spark.range(start, start + files * 10, 1, files)
+        rows = self.spark.range(start, start + files * 10, 1, files)
         rows.write.mode("append").parquet(self.path)
         self.files += files
 
     def stream(self, *columns: str) -> DataFrame:
         """A stream of the rows, with columns of SQL."""
-        reader = self._spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+        reader = self.spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
         return reader.parquet(self.path).selectExpr(*columns or ["id"])
 
     @property

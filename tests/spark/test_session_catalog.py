@@ -173,7 +173,11 @@ def test_writers_of_the_jvm_commit(delta_spark: SparkSession, schema: str) -> No
     java.write().format("delta").mode("overwrite").saveAsTable("t")
     java.writeTo("made.t").append()
     assert rows(delta_spark.sql("SELECT id, count(*) FROM t GROUP BY id")) == [(0, 2), (1, 2)]
-    assert Table.open(location(delta_spark, "t")).version == 4
+    one = delta_spark._jvm.org.apache.spark.sql.functions.expr("id = 1")  # type: ignore[union-attr]
+    java.where("id = 1").writeTo("made.t").overwrite(one)
+    delta_spark._jsparkSession.sql("INSERT INTO t REPLACE WHERE id = 0 SELECT 0L")
+    assert rows(delta_spark.sql("SELECT id, count(*) FROM t GROUP BY id")) == [(0, 1), (1, 1)]
+    assert Table.open(location(delta_spark, "t")).version == 6
 
 
 def test_names_mean_the_same_in_methods(delta_spark: SparkSession, schema: str, tmp_path: Path) -> None:

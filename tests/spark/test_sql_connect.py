@@ -20,6 +20,14 @@ def table(delta_connect: SparkSession, tmp_path: Path) -> str:
     return f"delta.`{tmp_path}/t`"
 
 
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[str]:
+    made = connect_catalog(f"sqlite:///{tmp_path}/catalog.db", "shop")
+    made.create_schema("sales")
+    yield "shop"
+    disconnect_catalog("shop")
+
+
 def rows(spark: SparkSession, text: str, **options: Any) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in spark.sql(text, **options).collect()]
 
@@ -63,6 +71,63 @@ def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     assert rows(spark, f"SELECT id FROM {table}") == []
 
 
+def test_common_table_expressions_before_changes(delta_connect: SparkSession, table: str) -> None:
+    spark = delta_connect
+    ctes = f"WITH one AS (SELECT min(id) AS i FROM {table}), more AS (SELECT i + 1 AS i FROM one)"
+    assert rows(spark, f"{ctes} UPDATE {table} SET s = (SELECT concat('u', i) FROM more) WHERE id = 2") == [(1,)]
+    where = "EXISTS (WITH own AS (TABLE one) SELECT 1 FROM own WHERE own.i = t.id AND id IN (SELECT i FROM one))"
+    assert rows(spark, f"{ctes} DELETE FROM {table} AS t WHERE {where}") == [(1,)]
+    merge = "ON t.id = n.i WHEN MATCHED THEN UPDATE SET s = 'm' WHEN NOT MATCHED THEN INSERT (id, s) VALUES (n.i, 'n')"
+    assert rows(spark, f"{ctes} MERGE INTO {table} t USING more n {merge}") == [(1, 0, 0, 1)]
+    assert rows(spark, f"{ctes} MERGE INTO {table} t USING (SELECT i FROM one) n {merge}") == [(1, 1, 0, 0)]
+    assert rows(spark, f"SELECT * FROM {table} ORDER BY id") == [(2, "m"), (3, "n")]
+
+
+def test_change_feeds(delta_connect: SparkSession, catalog: str, tmp_path: Path) -> None:
+    spark, path = delta_connect, tmp_path / "fed"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1), (2)")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    selected = "SELECT c._change_type, c.id FROM {} AS c JOIN range(3) AS r ON r.id = c.id ORDER BY 1, 2"
+    changes = [("delete", 1), ("insert", 1), ("insert", 2)]
+    for call, found in {
+        f"table_changes_by_path('{path}', 1)": changes,
+        f"table_changes_by_path('{path}', '2001-01-01', :last)": changes[1:],
+        f"table_changes('delta.`{path}`', 2, 2)": changes[:1],
+    }.items():
+        assert rows(spark, selected.format(call), args={"last": 1}) == found, call
+    spark.sql(f"CREATE TABLE {catalog}.sales.fed (id BIGINT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    spark.sql(f"INSERT INTO {catalog}.sales.fed VALUES (2)")
+    assert rows(spark, selected.format(f"table_changes('{catalog}.sales.fed', 1)")) == [("insert", 2)]
+
+
+def test_queries_are_cached_under_a_name(delta_connect: SparkSession, table: str) -> None:
+    spark = delta_connect
+    spark.sql(f"CACHE TABLE sql_connect_kept AS SELECT id FROM {table}")
+    try:
+        assert spark.catalog.isCached("sql_connect_kept")
+        spark.sql(f"INSERT INTO {table} VALUES (9, 'nine')")
+        assert rows(spark, "SELECT id FROM sql_connect_kept ORDER BY id") == [(1,), (2,)]
+    finally:
+        spark.catalog.dropTempView("sql_connect_kept")
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("CACHE TABLE {}", "CACHE TABLE name AS SELECT"),
+        ("BEGIN DELETE FROM {}; END", "one by one"),
+        ("EXECUTE IMMEDIATE 'DELETE FROM {}'", "by spark.sql"),
+    ],
+)
+def test_what_only_the_server_could_run_is_refused(
+    delta_connect: SparkSession, table: str, statement: str, advice: str
+) -> None:
+    with pytest.raises(InvalidOperationError, match=advice):
+        delta_connect.sql(statement.format(table))
+    assert len(rows(delta_connect, f"TABLE {table}")) == 2
+
+
 def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, table: str, tmp_path: Path) -> None:
     spark = delta_connect
     made = f"delta.`{tmp_path}/made`"
@@ -90,14 +155,6 @@ def test_views_are_temporary(delta_connect: SparkSession, table: str) -> None:
         spark.sql(f"CREATE VIEW v AS SELECT * FROM {table}")
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[str]:
-    made = connect_catalog(f"sqlite:///{tmp_path}/catalog.db", "shop")
-    made.create_schema("sales")
-    yield "shop"
-    disconnect_catalog("shop")
-
-
 def test_names_of_catalogs(delta_connect: SparkSession, catalog: str, table: str) -> None:
     spark = delta_connect
     spark.sql("CREATE TABLE shop.sales.o (id BIGINT)")
@@ -122,3 +179,4 @@ def test_other_statements_are_the_servers(delta_connect: SparkSession) -> None:
     with pytest.raises(AnalysisException, match="delta_nope"):
         spark.sql("DELETE FROM delta_nope WHERE a = 1")
     spark.catalog.dropTempView("delta_of_nothing")
+    assert rows(spark, "BEGIN DECLARE delta INT DEFAULT 3; SELECT delta; END") == [(3,)]

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
+from tests.managed import Warehouse
 
 from pyspark_delta import DeltaTable
-from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
+from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, SqlSyntaxError, TableNotFoundError
 
 
 @pytest.fixture
@@ -55,6 +57,75 @@ def test_c393_columns(sql: SparkSession, path: str) -> None:
     for name in ("defined", f"delta.`{path}`"):
         with pytest.raises(InvalidOperationError, match="and then set the default"):
             sql.sql(f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 42")
+
+
+def test_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    """CREATE TABLE and ALTER TABLE declare them, in every catalog."""
+    warehouse, made = Warehouse(tmp_path / "w"), f"delta.`{path}2`"
+    try:
+        for name in ("constrained", made, f"{warehouse.name}.s.t"):
+            sql.sql(f"CREATE TABLE {name} (id BIGINT CHECK (id > 0), CONSTRAINT Few CHECK (id < 10)) USING delta")
+            sql.sql(f"ALTER TABLE {name} ADD CONSTRAINT odd CHECK (id % 2 = 1) ENFORCED")
+            sql.sql(f"INSERT INTO {name} VALUES (9)")
+            for wrong in (-1, 11, 8):
+                with pytest.raises(ConstraintViolationError):
+                    sql.sql(f"INSERT INTO {name} VALUES ({wrong})")
+            properties = {row[0]: row[1] for row in sql.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+            assert properties["delta.constraints.few"] == "id < 10"
+        sql.sql(f"BEGIN ALTER TABLE {made} DROP CONSTRAINT odd; ALTER TABLE {made} ADD CHECK (id <> 8); END")
+        with pytest.raises(ConstraintViolationError, match="id <> 8"):
+            sql.sql(f"INSERT INTO {made} VALUES (8)")
+        sql.sql(f"INSERT INTO {made} VALUES (6)")
+        sql.sql(f"CREATE OR REPLACE TABLE {made} (id BIGINT, CONSTRAINT few CHECK (id < 5)) USING delta")
+        with pytest.raises(ConstraintViolationError):
+            sql.sql(f"INSERT INTO {made} VALUES (5)")
+        with pytest.raises(InvalidOperationError, match="with a key"):
+            sql.sql(f"ALTER TABLE {made} ADD CONSTRAINT k PRIMARY KEY (id)")
+        for declared, found in {"PRIMARY KEY (id)": "CHECK constraints only", "CHECK (z > 0)": "`?z`?"}.items():
+            with pytest.raises(Exception, match=found):
+                sql.sql(f"CREATE TABLE other (id BIGINT, CONSTRAINT c {declared}) USING delta")
+        assert not sql.catalog.tableExists("other")
+    finally:
+        sql.sql("DROP TABLE IF EXISTS constrained")
+        disconnect_catalog(warehouse.name)
+
+
+def test_several_columns_are_changed_in_one_commit(sql: SparkSession, path: str) -> None:
+    before = DeltaTable.forPath(sql, path).history(1).collect()[0].version
+    sql.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id COMMENT 'number', s FIRST")
+    last = DeltaTable.forPath(sql, path).history(1).collect()[0]
+    assert (last.version, last.operation) == (before + 1, "CHANGE COLUMNS")
+    assert columns(sql, path) == ["s", "id", "k"]
+
+
+def test_paths_have_no_name_to_drop(sql: SparkSession, path: str) -> None:
+    with pytest.raises(InvalidOperationError, match="delete its folder"):
+        sql.sql(f"DROP TABLE IF EXISTS delta.`{path}`")
+    sql.sql(f"DROP TABLE IF EXISTS delta.`{path}/nothing`")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        sql.sql(f"DROP TABLE delta.`{path}/nothing`")
+    assert sql.table("defined").count() == 2
+
+
+def test_scripts_have_deltas_own_statements(sql: SparkSession, path: str) -> None:
+    script = """
+        BEGIN
+          DECLARE optimize INT DEFAULT 1;
+          BEGIN TRANSACTION;
+          DELETE FROM defined WHERE id = optimize;
+          INSERT INTO defined VALUES (9, 'i', 1);
+          COMMIT;
+          IF optimize = 1 THEN
+            OPTIMIZE defined ZORDER BY (id);
+          END IF;
+          RESTORE TABLE defined TO VERSION AS OF :version;
+        END"""
+    sql.sql(script, args={"version": 1})
+    operations = [row.operation for row in DeltaTable.forPath(sql, path).history().collect()]
+    assert (operations[:2], len(operations)) == (["RESTORE", "OPTIMIZE"], 5)
+    assert sorted(row.id for row in sql.table("defined").collect()) == [1, 2]
+    with pytest.raises(SqlSyntaxError, match="line 1, pos 14"):
+        sql.sql("BEGIN OPTIMIZE; END")
 
 
 def test_properties_and_the_comment(sql: SparkSession, path: str) -> None:

@@ -99,6 +99,9 @@ def test_time_travel_to_an_expression(delta_spark: SparkSession, path: str, name
         (f"BEGIN SELECT id FROM {name} TIMESTAMP AS OF {ago}; END", [0, 1, 2, 3]),
     ):
         assert values(delta_spark.sql(query)) == found, query
+    for time in ("VERSION AS OF 0", f"TIMESTAMP AS OF {ago}"):
+        query = f"SELECT id FROM IDENTIFIER(:kind || '.`' || :path || '`') {time}"
+        assert values(delta_spark.sql(query, args={"kind": "delta", "path": path})) == [0, 1, 2, 3], query
     for kind in ("TEMPORARY VIEW", "VIEW"):
         delta_spark.sql(f"CREATE {kind} old_rows AS SELECT id FROM DELTA.`{path}` TIMESTAMP AS OF {ago}")
         try:

@@ -83,6 +83,25 @@ def test_delete_with_alias_parameters_and_common_tables(sql: SparkSession, path:
     assert ids(sql, path) == [6, 7, 8, 9]
 
 
+def test_conditions_are_recorded_as_written(sql: SparkSession, path: str) -> None:
+    """A condition stays text if the text alone means the same; otherwise Spark gives its text."""
+    name = f"delta.`{path}`"
+    statements = {
+        f"DELETE FROM {name} WHERE id  IN (0)": "id  IN (0)",
+        f"DELETE FROM {name} AS t WHERE t.id=1 OR t.id > 10": "t.id=1 OR t.id > 10",
+        f"UPDATE {name} SET k = 7 WHERE id=2 -- two": "id=2",
+        f"DELETE FROM {name} WHERE id =:i": "CAST(3 AS BIGINT)",
+        f"DELETE FROM {name} WHERE {name}.id=4": "CAST(4 AS BIGINT)",
+        f"WITH one AS (SELECT 5) DELETE FROM {name} WHERE id=5": "id=5",
+        f"BEGIN DECLARE six INT DEFAULT 6; DELETE FROM {name} WHERE id=six; END": "id=six",
+    }
+    for statement, recorded in statements.items():
+        sql.sql(statement, args={"i": 3} if ":i" in statement else None)
+        parameters = DeltaTable.forPath(sql, path).history(1).collect()[0].operationParameters
+        assert recorded in parameters["predicate"], (statement, parameters)
+    assert ids(sql, path) == [2, 7, 8, 9]
+
+
 def test_a_result_is_computed_once(sql: SparkSession, path: str) -> None:
     frame = sql.sql(f"DELETE FROM delta.`{path}` WHERE id < 2")
     assert [frame.collect(), frame.collect()] == [[Row(num_affected_rows=2)]] * 2

@@ -49,6 +49,8 @@ def test_each_batch_is_one_commit_which_names_it(source: Source, tmp_path: Path)
     assert (query.name, query.lastProgress["sink"]["description"]) == ("orders", f"DeltaSink[{path}]")
     assert query.id == json.loads((checkpoint / "metadata").read_text())["id"]
     assert ids(path) == source.ids
+    jobs = source.spark.sparkContext.statusTracker().getJobIdsForGroup(query.runId)
+    assert len(jobs) == source.files  # one for each batch
     first = history(path)[-1]
     assert first["operation"] == "STREAMING UPDATE"
     assert first["operationParameters"] == {"outputMode": "Append", "queryId": query.id, "epochId": "0"}

@@ -147,6 +147,13 @@ def test_filters_of_the_query_reach_the_listing(
     assert found.rows == [(8, 3), (13, 3), (18, 3)]
     assert listed == [1]
 
+    delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (100, 3), (200, 4)")
+    delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES (300, 3)")
+    listed.clear()
+    found = run(stream(delta_spark, path).where("id BETWEEN 150 AND 250"), tmp_path / "c")
+    assert found.rows == [(200, 4)]
+    assert listed == [1]  # by statistics
+
 
 def test_columns_of_partitions_and_files(delta_spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"

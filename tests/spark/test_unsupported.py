@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from tests.managed import Warehouse
+from tests.spark.streams import LIMIT, Source, ids, transactions
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.table import Table
@@ -64,21 +64,25 @@ class TestConnect(Unsupported):
     def session(self, delta_connect: SparkSession) -> SparkSession:
         return delta_connect
 
-    def test_streams_to_tables_are_refused_when_they_are_made(self, session: SparkSession, tmp_path: Path) -> None:
-        path = str(tmp_path / "t")
-        session.range(3).write.format("delta").save(path)
+    def test_streams_to_tables_in_catalogs_are_refused(self, session: SparkSession, tmp_path: Path) -> None:
+        warehouse = Warehouse(tmp_path)
+        session.range(3).writeTo(warehouse.full("t")).create()
         stream = session.readStream.format("rate").load().selectExpr("value AS id")
-        writes: tuple[Callable[[], object], ...] = (
-            lambda: stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(path),
-            lambda: stream.writeStream.start(path, format="delta"),
-            lambda: stream.writeStream.toTable(f"delta.`{path}`"),
-            lambda: stream.writeStream.format("delta").toTable("a_table"),
-        )
-        for write in writes:
-            with pytest.raises(InvalidOperationError, match="foreachBatch"):
-                write()
-        assert Table.open(path).version == 0
-        assert not (tmp_path / "c").exists()
+        with pytest.raises(InvalidOperationError, match="foreachBatch"):
+            stream.writeStream.option("checkpointLocation", str(tmp_path / "c")).toTable(warehouse.full("t"))
+        assert warehouse.snapshot().version == 0
+
+    def test_streams_are_written(self, session: SparkSession, tmp_path: Path) -> None:
+        path, source = str(tmp_path / "t"), Source(session, tmp_path)
+        writer = source.stream("id", "id % 2 AS part").writeStream.format("delta").partitionBy("part")
+        writer = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+        with pytest.raises(InvalidOperationError, match="DELTA_UNSUPPORTED_OUTPUT_MODE"):
+            writer.outputMode("update").start(path)
+        query = writer.outputMode("append").start(path)
+        assert query.awaitTermination(LIMIT)
+        assert ids(path) == source.ids
+        assert transactions(path) == {query.id: 1}
+        assert Table.open(path).detail()["partitionColumns"] == ["part"]
 
     @pytest.mark.parametrize("statement", ONLY_ON_CLASSIC_SESSIONS)
     def test_statements_that_only_the_server_could_run_are_refused(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.clustering import recluster
@@ -23,11 +25,17 @@ from pyspark_delta.ddl.row_ids import enable_row_ids, promises_row_ids
 from pyspark_delta.ddl.types import change_type
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.edits import After, First, Position
 from pyspark_delta.schema.types import DataType, StructField
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.evolution import evolve
+
+ColumnChange: TypeAlias = Callable[[TableConfiguration], TableChange]
+"""Returns a change of one column of a table that declares this."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +82,48 @@ class Alteration:
             raise InvalidOperationError(
                 f"Give the position of the column '{name}': first=True, or after='another column'."
             )
-        self._change(lambda snapshot: move(snapshot.configuration, parse_column_path(name), position))
+        self._change_column(lambda before: move(before, parse_column_path(name), position))
 
     def change_type(self, name: str, wider: DataType) -> None:
         """Widen the type of a column."""
-        self._change(lambda snapshot: change_type(snapshot.configuration, parse_column_path(name), wider))
+        self._change_column(lambda before: change_type(before, parse_column_path(name), wider))
 
     def set_column_comment(self, name: str, comment: str | None) -> None:
         """Set the comment of a column; None removes it."""
-        self._change(lambda snapshot: set_comment(snapshot.configuration, parse_column_path(name), comment))
+        self._change_column(lambda before: set_comment(before, parse_column_path(name), comment))
 
     def set_nullable(self, name: str, nullable: bool) -> None:
         """Forbid or allow null in a column."""
-        self._change(lambda snapshot: set_nullable(snapshot.configuration, parse_column_path(name), nullable))
+        self._change_column(lambda before: set_nullable(before, parse_column_path(name), nullable))
 
     def set_default(self, name: str, expression: str | None) -> None:
         """Set the default of a column, as SQL; None removes it."""
-        self._change(lambda snapshot: set_default(snapshot.configuration, parse_column_path(name), expression))
+        self._change_column(lambda before: set_default(before, parse_column_path(name), expression))
+
+    @contextmanager
+    def together(self) -> Iterator[Alteration]:
+        """Yield an object whose changes of columns become one commit at the end of the block."""
+        changes = list[ColumnChange]()
+        yield _Together(self.open_snapshot, self.check_rows, self.engine_info, changes)
+        snapshot = self._open_writable()
+        after, made = snapshot.configuration, list[TableChange]()
+        for change in changes:
+            made.append(change(after))
+            keeps_files = snapshot.num_files() > 0
+            after = evolve(after, made[-1].metadata, features=made[-1].features, keeps_files=keeps_files)
+        checks = [one.row_check for one in made if one.row_check is not None]
+        for check in checks[1:]:
+            self.check_rows(snapshot, check)
+        columns = ",".join(str(one.operation.parameters["column"]) for one in made)
+        self._commit(
+            TableChange(
+                operation=Operation("CHANGE COLUMNS", {"columns": f"[{columns}]"}),
+                metadata=after.metadata,
+                features=tuple(feature for one in made for feature in one.features),
+                row_check=checks[0] if checks else None,
+            ),
+            snapshot,
+        )
 
     # --------------------------------------------------------------------------------------------- constraints
     def add_constraint(self, name: str, condition: str) -> None:
@@ -135,6 +168,9 @@ class Alteration:
         self._change(lambda snapshot: recluster(snapshot, paths))
 
     # ------------------------------------------------------------------------------------------------- details
+    def _change_column(self, change: ColumnChange) -> None:
+        self._change(lambda snapshot: change(snapshot.configuration))
+
     def _change(self, make: Callable[[Snapshot], TableChange | None]) -> None:
         snapshot = self._open_writable()
         change = make(snapshot)
@@ -150,6 +186,16 @@ class Alteration:
         snapshot = self.open_snapshot()
         check_writable(snapshot.configuration, snapshot.location)
         return snapshot
+
+
+@dataclass(frozen=True)
+class _Together(Alteration):
+    """Collects changes of columns."""
+
+    changes: list[ColumnChange] = field(default_factory=list)
+
+    def _change_column(self, change: ColumnChange) -> None:
+        self.changes.append(change)
 
 
 def _position(first: bool, after: str | None) -> Position | None:

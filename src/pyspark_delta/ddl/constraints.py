@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyspark_delta.ddl.change import TableChange, with_properties
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.name_resolution import find_fields, suggestion
@@ -43,6 +45,25 @@ def add_constraint(configuration: TableConfiguration, name: str, condition: str)
         metadata=with_properties(configuration.metadata, {**configuration.properties, key: condition}),
         row_check=check,
     )
+
+
+def constraint_properties(constraints: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the table properties of the constraints of a new table, from their names and conditions.
+
+    Raises InvalidOperationError for a name that is given twice.
+    """
+    properties: dict[str, str] = {}
+    for name, condition in constraints:
+        _check_name(name)
+        key = CONSTRAINT_PREFIX + name.lower()
+        if key in properties:
+            raise InvalidOperationError(
+                f"The constraint '{name}' is declared twice. Choose another name; names are compared ignoring case.",
+                error_class="DELTA_CONSTRAINT_ALREADY_EXISTS",
+                constraint=name,
+            )
+        properties[key] = condition
+    return properties
 
 
 def drop_constraint(configuration: TableConfiguration, name: str, *, if_exists: bool = False) -> TableChange | None:

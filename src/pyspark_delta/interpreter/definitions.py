@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from itertools import compress
+from itertools import compress, count
+from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 
 from pyspark_delta.catalog.connections import connected_catalog
+from pyspark_delta.ddl.constraints import constraint_properties
+from pyspark_delta.ddl.dropping import no_name_to_drop
 from pyspark_delta.ddl.like import definition_like
 from pyspark_delta.errors import (
     CatalogNameNotFoundError,
@@ -38,7 +42,7 @@ from pyspark_delta.parser.table_statements import (
     TableStatement,
     UnsetProperties,
 )
-from pyspark_delta.parser.values import Path
+from pyspark_delta.parser.values import Path, TableName
 from pyspark_delta.schema.column_definitions import parse_columns
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.table.alter import TableAlter
@@ -74,11 +78,22 @@ def create_table(statement: CreateTable, session: Session) -> pa.Table:
         ", ".join(columns),
         partitioning(statement),
         [column_path_text(path) for path in statement.cluster_by],
-        dict(statement.properties),
+        {**dict(statement.properties), **_constraints(statement)},
         statement.comment,
     )
     create(target.place(), table, if_exists)
     return results.NOTHING
+
+
+def _constraints(statement: CreateTable) -> dict[str, str]:
+    """Return the CHECK constraints as properties; those without a name get one with the name of the table."""
+    parts = statement.table.parts if isinstance(statement.table, TableName) else (statement.table.path,)
+    table = re.sub(r"\W+", "_", PurePosixPath(parts[-1]).name)
+    numbers = count(1)
+    return constraint_properties(
+        (f"{table}_chk_{next(numbers)}" if name is None else name, condition)
+        for name, condition in statement.constraints
+    )
 
 
 def _check_format(using: str | None) -> None:
@@ -119,7 +134,7 @@ def _top_level(path: Path) -> str:
 def check_query_definition(statement: CreateTable) -> None:
     """Raise InvalidOperationError for what a table that is created from a query cannot have."""
     _check_format(statement.using)
-    if statement.columns is not None or statement.partition_columns is not None:
+    if statement.columns is not None or statement.constraints or statement.partition_columns is not None:
         raise InvalidOperationError(
             "CREATE TABLE ... AS takes its columns from the query. Leave the definitions of columns out.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
@@ -163,11 +178,9 @@ def drop_table(statement: DropTable, session: Session) -> pa.Table:
     """Remove the name of a table from its catalog."""
     target = session.names.resolve(statement.table)
     if target.name is None:
-        raise InvalidOperationError(
-            f"{target.shown} is not in a catalog, so that there is no name to drop. To delete the rows, use DELETE; to "
-            "delete the table, delete its folder.",
-            error_class="DELTA_UNSUPPORTED_STATEMENT",
-        )
+        if statement.if_exists and not target.exists():
+            return results.NOTHING
+        raise no_name_to_drop(target.shown)
     try:
         connected_catalog(target.name.catalog).drop_table(target.name)
     except CatalogNameNotFoundError:
@@ -263,10 +276,15 @@ def rename_column(statement: RenameColumn, session: Session) -> pa.Table:
 
 
 def alter_columns(statement: AlterColumns, session: Session) -> pa.Table:
-    """Change one column."""
-    if len(statement.changes) > 1:
-        raise InvalidOperationError("Change one column in a statement: each change is a commit of its own.")
-    return _altered(session, statement.table, lambda alter: _changed(alter, statement.changes[0]))
+    """Change columns in one commit."""
+    alter = session.open(statement.table).alter(progress=session.progress)
+    if len(statement.changes) == 1:
+        _changed(alter, statement.changes[0])
+        return results.NOTHING
+    with alter._together() as together:
+        for change in statement.changes:
+            _changed(together, change)
+    return results.NOTHING
 
 
 def _changed(alter: TableAlter, change: ColumnChange) -> TableAlter:

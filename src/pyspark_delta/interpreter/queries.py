@@ -17,6 +17,7 @@ from pyspark_delta.interpreter.literals import with_plain_strings
 from pyspark_delta.interpreter.references import name_of, parse_query, table_references, time_of
 from pyspark_delta.interpreter.values import rows_of_values
 from pyspark_delta.lazy_sqlglot import exp
+from pyspark_delta.parser.change_calls import ChangeCall, change_calls
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.values import SqlText, TableName, TimeTravel
 from pyspark_delta.table.readable import Readable
@@ -24,20 +25,25 @@ from pyspark_delta.table.readable import Readable
 Engine: TypeAlias = Literal["duckdb", "polars"]
 Open: TypeAlias = Callable[[TableName, TimeTravel | None], Readable]
 """Opens the table of a name, at a point in time."""
+OpenChanges: TypeAlias = Callable[[ChangeCall], Readable]
+"""Opens the change data feed that a call names."""
 
 
-def run_query(text: str, open_table: Open, engine: Engine | None = None) -> pa.RecordBatchReader:
+def run_query(
+    text: str, open_table: Open, open_changes: OpenChanges, engine: Engine | None = None
+) -> pa.RecordBatchReader:
     """Run a query, and return a reader of its rows.
 
     Raises InvalidOperationError for text that cannot be parsed or run, MissingDependencyError if neither DuckDB nor
     Polars is installed, and the errors of opening and reading tables.
     """
     chosen = choose_engine(engine)
+    text, calls = _with_named_changes(text)
     tree = parse_query(_as_select(with_plain_strings(text)))
     tables = {}
     for number, node in enumerate(table_references(tree)):
-        name = f"_delta_{number}"
-        tables[name] = open_table(name_of(node), time_of(node))
+        name, call = f"_delta_{number}", calls.get(node.name)
+        tables[name] = open_table(name_of(node), time_of(node)) if call is None else open_changes(call)
         node.replace(_renamed(node, name))
     for column in tree.find_all(exp.Column):  # main.sales.t.id: the table alone qualifies
         column.set("db", None)
@@ -45,6 +51,16 @@ def run_query(text: str, open_table: Open, engine: Engine | None = None) -> pa.R
     _name_columns(tree)
     query = tree.sql(dialect="duckdb")
     return _in_duckdb(query, tables) if chosen == "duckdb" else _in_polars(query, tables)
+
+
+def _with_named_changes(text: str) -> tuple[str, dict[str, ChangeCall]]:
+    """Return a query with names in place of calls of `table_changes`, and the calls by these names."""
+    pieces, place, calls = list[str](), 0, dict[str, ChangeCall]()
+    for call in change_calls(Reader(text)):
+        name = f"_delta_changes_{len(calls)}"
+        pieces += [text[place : call.start], name]
+        place, calls[name] = call.end, call
+    return "".join([*pieces, text[place:]]), calls
 
 
 def _as_select(text: str) -> str:

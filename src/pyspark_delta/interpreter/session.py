@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from pyspark_delta.interpreter.names import Namespace
 from pyspark_delta.interpreter.queries import Engine, run_query
+from pyspark_delta.parser.change_calls import ChangeCall
 from pyspark_delta.parser.values import TableName, TableReference, TimeTravel
 from pyspark_delta.progress import ShowProgress, operation
-from pyspark_delta.table import Scan, Table
+from pyspark_delta.table import Changes, Scan, Table
 from pyspark_delta.table.sources import RowStream, open_rows
 
 
@@ -31,7 +32,17 @@ class Session:
 
     def query(self, text: str) -> pa.RecordBatchReader:
         """Run a query over tables of this session. Raises as `run_query`."""
-        return run_query(text, lambda name, time: self.open(name, time).scan(), self.engine)
+        return run_query(text, lambda name, time: self.open(name, time).scan(), self.changes, self.engine)
+
+    def changes(self, call: ChangeCall) -> Changes:
+        """Open the change data feed that a call names. Raises as `Table.changes`."""
+        first, last = call.first, call.last
+        return self.open(call.table).changes(
+            starting_version=first if isinstance(first, int) else None,
+            starting_timestamp=None if isinstance(first, int) else first,
+            ending_version=last if isinstance(last, int) else None,
+            ending_timestamp=None if isinstance(last, int) else last,
+        )
 
     def rows_for(self, table: Table, text: str) -> RowStream:
         """Run a query whose rows change a table. If it reads the same table, other changes of it are conflicts."""
@@ -41,7 +52,7 @@ class Session:
             scans.append(self.open(name, time).scan())
             return scans[-1]
 
-        rows = open_rows(run_query(text, scanned, self.engine), table.schema)
+        rows = open_rows(run_query(text, scanned, self.changes, self.engine), table.schema)
         own = [scan for scan in scans if scan.is_latest and scan.snapshot.location == table.location]
         return replace(rows, scan=own[0]) if own else rows
 

@@ -270,7 +270,9 @@ def _alter(reader: Reader) -> AddConstraint | DropConstraint | DropFeature | Clu
     if reader.accept("ADD", "CONSTRAINT"):
         name = reader.name("the name of the constraint")
         reader.expect("CHECK")
-        return AddConstraint(table, name, reader.bracketed("a condition"))
+        condition = reader.bracketed("a condition")
+        reader.accept("ENFORCED")
+        return AddConstraint(table, name, condition)
     if reader.accept("DROP", "CONSTRAINT"):
         if_exists = reader.accept("IF", "EXISTS")
         return DropConstraint(table, reader.name("the name of the constraint"), if_exists)

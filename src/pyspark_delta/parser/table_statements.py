@@ -14,7 +14,8 @@ Properties: TypeAlias = tuple[tuple[str, str], ...]
 class CreateTable:
     """`CREATE [OR REPLACE] TABLE ...` and `REPLACE TABLE ...`, with or without a query.
 
-    `columns` are the definitions between the brackets. `creates` is False for `REPLACE TABLE`, `replaces` is True for
+    `columns` are the definitions between the brackets, and `constraints` the CHECK constraints there: names, None for a
+    constraint without one, and conditions. `creates` is False for `REPLACE TABLE`, `replaces` is True for
     both forms of REPLACE. `partition_columns` are definitions in `PARTITIONED BY`; `partitioned_by` are names there.
     """
 
@@ -29,6 +30,7 @@ class CreateTable:
     location: str | None = None
     properties: Properties = ()
     options: Properties = ()
+    constraints: tuple[tuple[str | None, str], ...] = ()
     if_not_exists: bool = False
     creates: bool = True
     replaces: bool = False

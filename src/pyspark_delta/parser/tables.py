@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyspark_delta.parser.clauses import properties, property_key
+from pyspark_delta.parser.constraints import take_definitions
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.rows import at_query, query
 from pyspark_delta.parser.table_statements import (
@@ -38,7 +39,8 @@ def create(reader: Reader, *, creates: bool = True, replaces: bool = False) -> C
         return _like(reader, CreateTableLike(table, reader.table_name(), if_not_exists=if_not_exists))
     found = CreateTable(table, if_not_exists=if_not_exists, creates=creates, replaces=replaces)
     if reader.at("(") and not _at_bracketed_query(reader):
-        found = replace(found, columns=reader.bracketed("definitions of columns"))
+        columns, constraints = take_definitions(reader)
+        found = replace(found, columns=columns, constraints=constraints)
     while not (reader.ended or reader.at("AS") or at_query(reader)):
         found = _clause(reader, found)
     if reader.accept("AS") or not reader.ended:

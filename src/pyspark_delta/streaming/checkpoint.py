@@ -51,16 +51,8 @@ def read_checkpoint(location: str, storage_options: Mapping[str, str] | None = N
     Raises InvalidOperationError if the location has no checkpoint or no batch, and InvalidOffsetError for a file of
     offsets that is malformed.
     """
+    query_id = query_id_of(location, storage_options)
     store = store_for(location, dict(storage_options or {}))
-    try:
-        metadata = orjson.loads(store.read(join(location, _METADATA)))
-        query_id = str(metadata["id"])
-    except (FileNotFoundInStoreError, orjson.JSONDecodeError, KeyError, TypeError):
-        raise InvalidOperationError(
-            f"'{location}' is not the checkpoint of a Spark query: it has no valid file '{_METADATA}'. Give the value "
-            "of the option checkpointLocation.",
-            location=location,
-        ) from None
     complete = set(_numbers(store, location, _COMMITS))
     batches = tuple(
         CheckpointBatch(number, number in complete, _delta_offsets(_read(store, location, number)))
@@ -71,6 +63,19 @@ def read_checkpoint(location: str, storage_options: Mapping[str, str] | None = N
             f"The query of the checkpoint '{location}' has not planned a batch yet.", location=location
         )
     return QueryCheckpoint(location, query_id, batches)
+
+
+def query_id_of(location: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """Return the id of the query of a checkpoint. Raises InvalidOperationError if the location has none."""
+    store = store_for(location, dict(storage_options or {}))
+    try:
+        return str(orjson.loads(store.read(join(location, _METADATA)))["id"])
+    except (FileNotFoundInStoreError, orjson.JSONDecodeError, KeyError, TypeError):
+        raise InvalidOperationError(
+            f"'{location}' is not the checkpoint of a Spark query: it has no valid file '{_METADATA}'. Give the value "
+            "of the option checkpointLocation.",
+            location=location,
+        ) from None
 
 
 def reset_offset(

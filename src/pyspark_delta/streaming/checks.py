@@ -28,7 +28,7 @@ def reads_files(
         return True
     if options.skip_change_commits:
         return False
-    updates = commit.files.num_rows > 0
+    updates = commit.num_files > 0
     if not (options.allows_changes if updates else options.allows_deletes):
         raise _changed_rows(commit, configuration.location, updates=updates)
     return True

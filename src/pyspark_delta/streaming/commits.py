@@ -5,7 +5,7 @@ A commit is read once; the files of many commits are parsed together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,14 +46,17 @@ FILE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class StreamCommit:
-    """One commit: `files` are its `add` actions with `dataChange`, in the order of the log.
+    """One commit. Its files are its `add` actions with `dataChange`, in the order of the log: the rows of `parsed`, the
+    files of commits that were parsed together, from `start` to before `end`.
 
     `removes` is True if it also removes files with `dataChange`.
     """
 
     declared: Declared
     info: CommitInfo | None
-    files: pa.Table
+    parsed: pa.Table
+    start: int
+    end: int
     removes: bool
 
     @property
@@ -66,38 +69,40 @@ class StreamCommit:
         """The version."""
         return self.declared.version
 
+    @property
+    def num_files(self) -> int:
+        """The number of files."""
+        return self.end - self.start
+
 
 def load_commits(store: ObjectStore, files: Sequence[CommitFile], partition_names: Sequence[str]) -> list[StreamCommit]:
     """Read some commits. `partition_names` are the physical names of the partition columns. Raises CorruptLogError."""
     texts = list(read_commits(store, files))
-    adds = _changing(texts, "add", FILE_COLUMNS, partition_names)
-    removes = _changing(texts, "remove", (PATH,), ())
+    parsed, ends = _changing(texts, "add", FILE_COLUMNS, partition_names)
+    _, removed = _changing(texts, "remove", (PATH,), ())
+    starts = [0, *ends]
+    removes = np.diff(removed, prepend=0) > 0
     return [
-        StreamCommit(declared_in(text), commit_info(text), added, removed.num_rows > 0)
-        for text, added, removed in zip(texts, adds, removes, strict=True)
+        StreamCommit(declared_in(text), commit_info(text), parsed, starts[number], ends[number], bool(removes[number]))
+        for number, text in enumerate(texts)
     ]
 
 
 def _changing(
     texts: Sequence[CommitText], action: str, columns: tuple[pa.Field, ...], partition_names: Sequence[str]
-) -> Iterator[pa.Table]:
-    """Yield for each commit its actions of one kind that declare a change of data (C173)."""
+) -> tuple[pa.Table, list[int]]:
+    """Return the actions of one kind that declare a change of data (C173), and the row at which each commit ends."""
     lines = [text.lines_of(action) for text in texts]
     fields = (*columns, DATA_CHANGE)
     together = [line for of_commit in lines for line in of_commit]
-    counts = np.array([len(of_commit) for of_commit in lines], np.int64)
-    owners = np.repeat(np.arange(len(texts)), counts)
+    ends = np.cumsum([len(of_commit) for of_commit in lines], dtype=np.int64)
 
     def locate(line: bytes) -> tuple[str, int]:
-        text = texts[int(owners[together.index(line)])]
+        text = texts[int(np.searchsorted(ends, together.index(line), side="right"))]
         return text.path, text.lines().index(line) + 1 if line in text.lines() else 0
 
     parsed = list(parse_lines(together, action, fields, partition_names, locate)) if together else []
     table = pa.Table.from_batches(parsed, pa.schema(fields))
     changing = pc.fill_null(table[DATA_CHANGE.name], True)
-    table = table.filter(changing).drop_columns([DATA_CHANGE.name]).combine_chunks()
-    kept = np.bincount(owners[np.asarray(changing)], minlength=len(texts)) if len(owners) else counts
-    start = 0
-    for count in kept.tolist():
-        yield table.slice(start, count)
-        start += count
+    kept = np.concatenate([[0], np.cumsum(changing.to_numpy(), dtype=np.int64)])
+    return table.filter(changing).drop_columns([DATA_CHANGE.name]).combine_chunks(), kept[ends].tolist()

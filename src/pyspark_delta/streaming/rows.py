@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from pyspark_delta.actions.columns import SIZE
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.log.segment import CommitFile
@@ -50,24 +51,35 @@ class RowContents:
 
     def sizes(self, commit: StreamCommit) -> Sizes:
         """Return the files of a commit. Raises the errors of `checks.reads_files`."""
-        files = self._files_of(commit)
-        return Sizes(files["size"], counted=None if self._where is None else self._possible(files, self._where))
+        count = self._count(commit)
+        if self._where is None:
+            return Sizes(commit.parsed[SIZE.name].slice(commit.start, count))
+        files = commit.parsed.slice(commit.start, count)
+        return Sizes(files[SIZE.name], counted=self._possible(files, self._where))
 
     def batch(self, initial: InitialPiece | None, pieces: Sequence[Piece[StreamCommit]]) -> list[BatchFiles]:
         """Return the files of a batch, in order. Raises the errors of `sizes`."""
         schema = pa.schema(FILE_COLUMNS)
-        found = [table.select(schema.names) for table in self._tables(initial, pieces)]
+        found = [] if initial is None else [initial.files.select(schema.names)]
+        found += [table.slice(start, end - start) for table, start, end in self._ranges(pieces)]
         files = pa.concat_tables([schema.empty_table(), *found])
         if self._where is not None:
             files = files.filter(self._possible(files, self._where))
         return [BatchFiles(file_source(self._start), without_excluded(files, self._options.exclude))]
 
-    def _tables(self, initial: InitialPiece | None, pieces: Sequence[Piece[StreamCommit]]) -> Iterator[pa.Table]:
-        if initial is not None:
-            yield initial.files
+    def _ranges(self, pieces: Sequence[Piece[StreamCommit]]) -> list[tuple[pa.Table, int, int]]:
+        """Return the rows of the files of pieces; files that were parsed together and follow each other are one."""
+        ranges: list[tuple[pa.Table, int, int]] = []
         for piece in pieces:
-            length = None if piece.end is None else max(0, piece.end - piece.first)
-            yield self._files_of(piece.commit).slice(piece.first, length)
+            commit, count = piece.commit, self._count(piece.commit)
+            start = commit.start + min(piece.first, count)
+            end = commit.start + (count if piece.end is None else min(piece.end, count))
+            if end <= start:
+                continue
+            if ranges and ranges[-1][0] is commit.parsed and ranges[-1][2] == start:
+                start = ranges.pop()[1]
+            ranges.append((commit.parsed, start, end))
+        return ranges
 
     def _possible(self, files: pa.Table, where: Expression) -> pa.BooleanArray:
         """Return True for each file that may have a row for which the condition is true."""
@@ -77,10 +89,10 @@ class RowContents:
         mask[kept["number"].to_numpy()] = True
         return pa.array(mask)
 
-    def _files_of(self, commit: StreamCommit) -> pa.Table:
+    def _count(self, commit: StreamCommit) -> int:
+        """Return how many files of a commit the stream returns: all or none."""
         if self._skips is not None and self._skips.matches(commit.version, commit.info):
             check_configuration(commit.declared, self._start.configuration, self._start.version)
-            return commit.files.slice(0, 0)
-        if reads_files(commit, self._start.configuration, self._start.version, self._options):
-            return commit.files
-        return commit.files.slice(0, 0)
+            return 0
+        reads = reads_files(commit, self._start.configuration, self._start.version, self._options)
+        return commit.num_files if reads else 0

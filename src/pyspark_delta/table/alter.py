@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 
 from pyspark_delta.ddl.alter import Alteration
@@ -163,6 +165,15 @@ class TableAlter:
         """
         self._changes.cluster_by(columns)
         return self._done()
+
+    @contextmanager
+    def _together(self) -> Iterator[TableAlter]:
+        """Yield an object whose changes of columns become one commit at the end of the block."""
+        with self._changes.together() as changes:
+            collecting = copy(self)
+            collecting._changes, collecting._refresh = changes, lambda: None
+            yield collecting
+        self._refresh()
 
     def __repr__(self) -> str:
         return f"TableAlter({self._location!r})"

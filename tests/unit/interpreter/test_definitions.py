@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pyspark_delta.errors import (
     CatalogError,
     CatalogNameNotFoundError,
     ConstraintViolationError,
+    DeltaError,
     InvalidOperationError,
     InvalidOptionError,
     TableAlreadyExistsError,
@@ -40,6 +42,27 @@ def test_show_create_table_creates_the_same_table(run: Run, tmp_path: Path) -> N
         second.metadata.configuration,
         "of all",
     )
+
+
+def test_create_table_declares_constraints(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (id BIGINT NOT NULL CHECK (id > 0) COMMENT 'a', k INT, CONSTRAINT Few CHECK (k < 10))")
+    table = Table.open(tmp_path / "t")
+    assert table.metadata.configuration == {"delta.constraints.t_chk_1": "id > 0", "delta.constraints.few": "k < 10"}
+    assert table.version == 0
+    assert table.detail()["minWriterVersion"] == 3  # of checkConstraints
+    for row in ("(0, 1)", "(1, 10)"):
+        with pytest.raises(ConstraintViolationError):
+            run(f"INSERT INTO t VALUES {row}")
+    run("INSERT INTO t VALUES (1, 1)")
+    for constraint, found in {
+        "CONSTRAINT c CHECK (z > 0)": "not in the table",
+        "CONSTRAINT c CHECK (id > 0), CONSTRAINT C CHECK (id > 1)": "declared twice",
+        "CONSTRAINT c PRIMARY KEY (id)": "no keys",
+        "CHECK (id > 0) NOT ENFORCED": "enforce their constraints",
+    }.items():
+        with pytest.raises(DeltaError, match=found):
+            run(f"CREATE TABLE u (id INT, {constraint})")
+    assert not (tmp_path / "u").exists()
 
 
 def test_create_table_as_query_is_one_commit(orders: Run, tmp_path: Path) -> None:
@@ -135,6 +158,34 @@ def test_columns_are_changed(run: Run) -> None:
     ]
     assert run("SHOW TBLPROPERTIES t (x)") == [{"key": "x", "value": "y"}]
     assert "does not have property: z" in run("SHOW TBLPROPERTIES t (z)")[0]["value"]
+
+
+def test_several_columns_are_changed_in_one_commit(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (a INT, b STRING, c INT) TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    run("INSERT INTO t VALUES (1, NULL, 3)")
+    with pytest.raises(ConstraintViolationError):
+        run("ALTER TABLE t ALTER COLUMN a TYPE BIGINT, c SET NOT NULL, b SET NOT NULL")
+    assert Table.open(tmp_path / "t").version == 1
+    run("ALTER TABLE t ALTER COLUMN a TYPE BIGINT, a COMMENT 'wide', c FIRST, c SET NOT NULL")
+    table = Table.open(tmp_path / "t")
+    assert [(field.name, str(field.type), field.nullable) for field in table.schema] == [
+        ("c", "integer", False),
+        ("a", "long", True),
+        ("b", "string", True),
+    ]
+    assert table.schema.fields[1].metadata["comment"] == "wide"
+    last = run("DESCRIBE HISTORY t LIMIT 1")[0]
+    assert (last["version"], last["operation"]) == (2, "CHANGE COLUMNS")
+    changed = json.loads(dict(last["operationParameters"])["columns"])
+    assert [column["name"] for column in changed] == ["a", "a", "c", "c"]
+
+
+def test_paths_have_no_name_to_drop(orders: Run, tmp_path: Path) -> None:
+    for name in ("orders", f"delta.`{tmp_path}/orders`", f"'{tmp_path}/orders'"):
+        with pytest.raises(InvalidOperationError, match="delete its folder"):
+            orders(f"DROP TABLE IF EXISTS {name}")
+    orders("DROP TABLE IF EXISTS nothing")
+    assert orders("SELECT count(*) FROM orders") == [{"count(1)": 3}]
 
 
 def test_constraints_are_added_and_dropped(orders: Run) -> None:

@@ -14,6 +14,7 @@ from pyspark_delta.errors import (
     InvalidOperationError,
     InvalidOptionError,
     MissingDependencyError,
+    SqlSyntaxError,
     TableNotFoundError,
     VersionNotFoundError,
 )
@@ -41,6 +42,22 @@ def test_query_has_its_rows(orders: Run, text: str, rows: list[tuple[Any, ...]],
     assert [tuple(row.values()) for row in orders(text, engine=engine)] == rows
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_the_change_feed_is_a_table_function(orders: Run, tmp_path: Path, engine: str) -> None:
+    orders("CREATE TABLE fed (id BIGINT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    orders("INSERT INTO fed VALUES (1), (2)")
+    orders("DELETE FROM fed WHERE id = 1")
+    for call, kinds in {
+        "table_changes('fed', 1)": [("delete", 1), ("insert", 1), ("insert", 2)],
+        "table_changes('fed', 1, :last)": [("insert", 1), ("insert", 2)],
+        f"TABLE_CHANGES_BY_PATH('{tmp_path}/fed', 2)": [("delete", 1)],
+        "table_changes('fed', '2001-01-01', null)": [("delete", 1), ("insert", 1), ("insert", 2)],
+    }.items():
+        text = f"SELECT c._change_type AS k, c.id AS i FROM {call} AS c JOIN orders ON orders.id = c.id ORDER BY k, i"
+        found = orders(text, engine=engine, args={"last": 1})
+        assert [tuple(row.values()) for row in found] == kinds, call
+
+
 def test_columns_have_sparks_names_and_types(orders: Run, tmp_path: Path) -> None:
     found = sql("SELECT count(*), sum(id), id + 1, s FROM orders GROUP BY id, s", tmp_path)
     assert found.schema.names == ["count(1)", "sum(id)", "(id + 1)", "s"]
@@ -63,6 +80,9 @@ def test_a_table_is_named_by_its_path_and_columns_by_the_whole_name(orders: Run,
         ("SELECT (1", InvalidOperationError, "expected \\)"),
         ("SELECT * FROM read_csv('/etc/passwd')", InvalidOperationError, "disabled"),
         ("SELECT * FROM `../orders`", InvalidOperationError, "not the name of a table"),
+        ("SELECT * FROM table_changes('orders', 1 + 1)", SqlSyntaxError, "expected"),
+        ("SELECT * FROM table_changes('orders', k)", InvalidOptionError, "are constants"),
+        ("SELECT * FROM table_changes('orders')", InvalidOptionError, "the first version or time"),
         ("SELECT * FROM a.b.c", InvalidOperationError, "no catalog of that name is connected"),
         ("CREATE VIEW v AS SELECT 1", InvalidOperationError, "'CREATE VIEW v ...' is not supported without Spark"),
         (" -- nothing", InvalidOperationError, "no statement"),

@@ -159,6 +159,12 @@ TABLES = {
     "CREATE OR REPLACE TABLE delta.`/p` USING delta CLUSTER BY (a, b.c) AS SELECT 1": CreateTable(
         P, query=sql("SELECT 1"), using="delta", cluster_by=(("a",), ("b", "c")), replaces=True
     ),
+    "CREATE TABLE t (a STRUCT<x: INT, y: INT> CHECK (a.x > 0) COMMENT 'c', CONSTRAINT k CHECK (b IN (1, 2)) ENFORCED, "
+    "check INT, constraint INT CONSTRAINT m CHECK (true))": CreateTable(
+        T,
+        sql("a STRUCT<x: INT, y: INT> COMMENT 'c', check INT, constraint INT"),
+        constraints=((None, "a.x > 0"), ("k", "b IN (1, 2)"), ("m", "true")),
+    ),
     "REPLACE TABLE t AS (SELECT 1)": CreateTable(T, query=sql("(SELECT 1)"), creates=False, replaces=True),
     "CREATE TABLE t SELECT 1": CreateTable(T, query=sql("SELECT 1")),
     "CREATE TABLE t LIKE delta.`/p` LOCATION '/x'": CreateTableLike(T, P, location="/x"),

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.spark.conf import write_defaults
-from pyspark_delta.spark.conf.sessions import is_clone, is_enabled
+from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE, is_clone, is_enabled
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
@@ -27,14 +26,19 @@ from pyspark_delta.spark.session.identifiers import (
 from pyspark_delta.spark.session.mixins import mixed_class
 from pyspark_delta.spark.session.sql_hooks import has_sql, install_sql, uninstall_sql
 from pyspark_delta.spark.streaming.errors import CausedQuery, function_errors
-from pyspark_delta.spark.streaming.query import QueryChoices, start_query, unavailable, warn_of_fallback
+from pyspark_delta.spark.streaming.query import (
+    QueryChoices,
+    check_output_mode,
+    start_query,
+    unavailable,
+    warn_of_fallback,
+)
 from pyspark_delta.spark.streaming.sink import StreamWrite
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.evolution import default_properties
-from pyspark_delta.transaction.new_table import stored_columns
+from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.stream_options import SPARK_OPTIONS, check_no_void, parse_stream_options
+from pyspark_delta.write.stream_target import create_for_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +54,11 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
 
     _delta_partitioning: tuple[str, ...] = ()
     _delta_clustering: tuple[str, ...] = ()
+    _delta_mode: str = "append"
+
+    def outputMode(self, outputMode: str) -> Any:
+        self._delta_mode = str(outputMode)
+        return super().outputMode(outputMode)
 
     def format(self, source: str) -> Any:
         self._delta_has_function = False  # as for Spark, the last call counts
@@ -102,9 +111,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         **options: Any,
     ) -> Any:
         is_chosen = self._delta_chosen(format) or is_named(self._delta_session, tableName)
-        if not self._delta_is_classic:
-            if is_chosen:
-                refuse_to_write()
+        if not self._delta_is_classic and not is_chosen:
             return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
         given = self._delta_options.items(options)
         check_path_option(self._delta_session, tableName, given)
@@ -137,9 +144,9 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         self, table: Identified, given: Mapping[str, str], *, must_exist: bool, name: str | None = None
     ) -> Any:
         """Start a query that writes to a table; with its `name`, a table that does not exist is created first."""
-        if not self._delta_is_classic:
-            refuse_to_write()
         spark, frame = self._delta_session, self._delta_frame
+        if not self._delta_is_classic:
+            return self._delta_start_on_server(table)
         choices = QueryChoices.of(spark, self._jwrite)
         choices.check()
         options = self._delta_write_options(table, given, complete=str(choices.output_mode.toString()) == "Complete")
@@ -154,6 +161,25 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
             return super().start()
         spark_options = {key: value for key, value in given.items() if key.lower() in _OF_SPARK}
         return _caused(start_query(frame, write, choices, spark_options))
+
+    def _delta_start_on_server(self, table: Identified) -> Any:
+        """Start a query of a Spark Connect server, which writes through the Python Data Source.
+
+        Raises InvalidOperationError for what that cannot do, and the errors of the options.
+        """
+        check_output_mode(self._delta_mode)
+        if table.catalog_table is not None or table.register is not None:
+            refuse_to_write()
+        complete = self._delta_mode.lower() == "complete"
+        options = self._delta_write_options(table, self._delta_options.items({}), complete=complete)
+        for name, columns in (("partitionBy", options.partition_by), ("clusterBy", options.cluster_by)):
+            if columns:
+                super().option(name, ", ".join(columns))
+        for name, value in table.storage_options.items():
+            super().option(name, value)
+        self._delta_session.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
+        super().format(DATA_SOURCE)
+        return super().start(to_hadoop(normalize_location(table.path)))
 
     def _delta_write_options(self, table: Identified, given: Mapping[str, str], *, complete: bool) -> WriteOptions:
         options = parse_stream_options({**given, **table.storage_options}, complete=complete)
@@ -183,19 +209,8 @@ def _create(
     check_no_void(data)
     path = _path_in(given) if table.register is not None else None
     location = normalize_location(path or table.path)
-    create_table(
-        location,
-        TableDefinition(
-            schema=stored_columns(data),
-            partition_columns=options.partition_by or (),
-            clustering=tuple(parse_column_path(column) for column in options.cluster_by),
-            properties=default_properties(options.properties, write_defaults.default_properties(spark)),
-        ),
-        CreateMode.CREATE_IF_NOT_EXISTS,
-        storage_options=options.files.storage_options,
-        catalog_table=options.catalog_table,
-        engine_info=engine_info(f"PySpark/{spark.version}"),
-    )
+    defaults = write_defaults.default_properties(spark)
+    create_for_stream(location, data, options, f"PySpark/{spark.version}", defaults)
     if table.register is not None:
         table.register(location, path is not None)
     found = identify(spark, name)
@@ -259,10 +274,10 @@ def _location(path: Any, options: Mapping[str, str]) -> str:
 
 
 def refuse_to_write() -> NoReturn:
-    """Raise InvalidOperationError with an alternative way to write, where no stream can be written."""
+    """Raise InvalidOperationError with an alternative way to write a table in a catalog on Spark Connect."""
     raise InvalidOperationError(
-        "pyspark-delta writes streams to Delta tables on classic sessions with pyspark_delta.enable(spark). Nothing "
-        f"was written. {_WRITE_INSTEAD}",
+        "On Spark Connect, streams are written by paths: the server cannot ask the catalog of a table. Nothing was "
+        f"written. Use a classic session with pyspark_delta.enable(spark). {_WRITE_INSTEAD}",
         error_class="DELTA_STREAMING_WRITE_UNSUPPORTED",
         sqlstate="0A000",
     )

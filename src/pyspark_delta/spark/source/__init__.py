@@ -73,9 +73,9 @@ class DefaultSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with boundary():
-            from pyspark_delta.spark.session.stream_writer import refuse_to_write
+            from pyspark_delta.spark.source.stream_writer import make_stream_writer
 
-            refuse_to_write()
+            return make_stream_writer(self.options, schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         with boundary():

@@ -76,9 +76,9 @@ class SourceWrite:
         snapshot = open_table(request)
         plan = plan_write(request, data, snapshot, WriteSession(parsed.time_zone or "UTC"))
         if isinstance(plan.selection, EqualKeys | On):
-            raise _needs_enable("the options replaceUsing and replaceOn need a join")
+            raise needs_enable("the options replaceUsing and replaceOn need a join")
         if row_rules(plan.configuration):
-            raise _needs_enable("the table has conditions, defaults or computed columns")
+            raise needs_enable("the table has conditions, defaults or computed columns")
         zone = "UTC" if snapshot is None else resolved_zone(plan.selection, parsed.time_zone, snapshot)
         return cls(replace(plan, time_zone=zone or "UTC"), zone is not None)
 
@@ -114,7 +114,8 @@ class SourceWrite:
         return Snapshot.load(plan.target.location, version=plan.version, storage_options=storage_options)
 
 
-def _needs_enable(why: str) -> InvalidOperationError:
+def needs_enable(why: str) -> InvalidOperationError:
+    """Return the error for a write that only a session can do."""
     return InvalidOperationError(
         f"This write needs a Spark session, because {why}. Nothing was committed. Call pyspark_delta.enable(spark) "
         "first; the session then writes Delta tables itself.",
@@ -133,11 +134,11 @@ class DeltaWriter(DataSourceArrowWriter):
         with boundary():
             write, task, zone = self._write, TaskContext.get(), zone_of_task()
             if write.is_done():
-                return WrittenFiles(_packed(written_files([])), zone)
+                return WrittenFiles(packed(written_files([])), zone)
             plan = write.in_zone(zone)
             rows = (stored_rows(plan, batch) for batch in iterator)
             part = task.partitionId() if task else 0
-            return WrittenFiles(_packed(written_files(write_side_by_side(plan.context, rows, part))), zone)
+            return WrittenFiles(packed(written_files(write_side_by_side(plan.context, rows, part))), zone)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
@@ -146,10 +147,10 @@ class DeltaWriter(DataSourceArrowWriter):
                 return
             tasks = [message for message in messages if isinstance(message, WrittenFiles)]
             plan = self._write.in_zone(next((task.time_zone for task in tasks), None))
-            files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *(_unpacked(task.files) for task in tasks)])
+            files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *(unpacked(task.files) for task in tasks)])
             rows, snapshot = TaskRows(files), self._write.snapshot()
             committed = commit_plan(plan, snapshot, stage_plan(plan, snapshot, rows), rows.engine)
-            _compact(plan, committed)
+            compact_small_files(plan, committed)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing: no commit names the files."""
@@ -172,7 +173,7 @@ class TaskRows:
 
     def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
         """Raise InvalidOperationError: a data source writes no change data files."""
-        raise _needs_enable("the table has a change data feed")
+        raise needs_enable("the table has a change data feed")
 
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> ReplacedRows:
         """Return the rows that meet the condition of replaceWhere."""
@@ -180,10 +181,10 @@ class TaskRows:
 
     def matched_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> MatchedRows:
         """Raise InvalidOperationError: a data source joins no rows."""
-        raise _needs_enable("the options replaceUsing and replaceOn need a join")
+        raise needs_enable("the options replaceUsing and replaceOn need a join")
 
 
-def _compact(plan: WritePlan, committed: CommittedWrite) -> None:
+def compact_small_files(plan: WritePlan, committed: CommittedWrite) -> None:
     """Compact what the commit left in too many small files, if the table has auto compaction enabled."""
     # Workers, which only write files, do not need these modules.
     from pyspark_delta.maintenance.auto_compaction import compact_after
@@ -195,12 +196,14 @@ def _compact(plan: WritePlan, committed: CommittedWrite) -> None:
     compact_after(latest, committed.version, committed.configuration, engine_info=engine_info(TaskRows.engine))
 
 
-def _packed(files: pa.Table) -> bytes:
+def packed(files: pa.Table) -> bytes:
+    """Return the files of a task for its commit message."""
     return pickle.dumps(files)
 
 
-def _unpacked(packed: bytes) -> pa.Table:
-    return pickle.loads(packed)
+def unpacked(message: bytes) -> pa.Table:
+    """Return the files of the message of a task."""
+    return pickle.loads(message)
 
 
 def make_writer(options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> DeltaWriter:

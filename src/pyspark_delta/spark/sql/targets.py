@@ -20,6 +20,7 @@ from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.session.identifiers import identify, is_in_catalog
 from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG, entry_location, find_entry, is_delta_entry
+from pyspark_delta.spark.sql.classic.sessions import catalog_manager, session_catalog
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import is_absolute
 
@@ -135,16 +136,13 @@ def whole_name(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
     """Return a name with the current catalog and schema where it lacks them."""
     if len(parts) > 2:
         return tuple(parts)
-    java: Any = spark
-    manager = java._jsparkSession.sessionState().catalogManager()
+    manager = catalog_manager(spark)
     catalog = str(manager.currentCatalog().name())
-    return (catalog, *parts) if len(parts) == 2 else (catalog, *map(str, manager.currentNamespace()), *parts)
-
-
-def session_catalog(spark: SparkSession) -> Any:
-    """Return Spark's session catalog of version 1."""
-    java: Any = spark
-    return java._jsparkSession.sessionState().catalog()
+    if len(parts) == 2:
+        return (catalog, *parts)
+    if catalog.lower() == SESSION_CATALOG:
+        return (catalog, str(session_catalog(spark).getCurrentDatabase()), *parts)
+    return (catalog, *map(str, manager.currentNamespace()), *parts)
 
 
 def _is_connected(spark: SparkSession, name: Sequence[str]) -> bool:

@@ -52,13 +52,7 @@ class QueryChoices:
 
     def check(self) -> None:
         """Raise InvalidOperationError for an output mode or a trigger that Delta tables do not support."""
-        mode = str(self.output_mode.toString())
-        if mode not in ("Append", "Complete"):
-            raise InvalidOperationError(
-                f"Data source delta does not support {mode} output mode. Nothing was started. {_UPDATE}",
-                error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
-                sqlstate="0AKDC",
-            )
+        check_output_mode(str(self.output_mode.toString()))
         kind = str(self.trigger.getClass().getSimpleName())
         if kind.startswith(("Continuous", "RealTime")):
             raise InvalidOperationError(
@@ -67,6 +61,16 @@ class QueryChoices:
                 error_class="DELTA_STREAMING_TRIGGER_UNSUPPORTED",
                 sqlstate="0A000",
             )
+
+
+def check_output_mode(mode: str) -> None:
+    """Raise InvalidOperationError for an output mode that Delta tables do not support."""
+    if mode.lower() not in ("append", "complete"):
+        raise InvalidOperationError(
+            f"Data source delta does not support {mode.capitalize()} output mode. Nothing was started. {_UPDATE}",
+            error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
+            sqlstate="0AKDC",
+        )
 
 
 def unavailable(spark: SparkSession) -> str | None:

@@ -18,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.changes.existing import with_statuses
 from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.matches import keep_possible
 from pyspark_delta.scan.planner import has_row_tracking
 from pyspark_delta.spark.frames.catalyst.deleted_rows import FilesOfChanges, gather
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex, Files
@@ -62,7 +64,9 @@ class StreamFileIndex(DeltaFileIndex):
 class BatchListing:
     """The files of one way to read in a batch. `find` returns them, and is called once, when Spark plans the batch.
 
-    `identity` names the batch among those of the table. Spark may plan several parts of a query at once.
+    `identity` names the batch among those of the table. Spark may plan several parts of a query at once. With the
+    `configuration` of the table, filters of the query skip files by partition values and statistics. Those of changes
+    are not skipped.
     """
 
     location: str
@@ -70,11 +74,14 @@ class BatchListing:
     identity: str
     storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     version: int | None = None
+    configuration: TableConfiguration | None = field(default=None, compare=False, repr=False)
     _found: list[pa.Table] = field(default_factory=list, compare=False, repr=False)
     _lock: Lock = field(default_factory=Lock, compare=False, repr=False)
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
-        return self._files()
+        if where is None or self.configuration is None:
+            return self._files()
+        return keep_possible(self._files(), self.configuration, where, time_zone=time_zone)
 
     def size_in_bytes(self) -> int:
         return int(pc.sum(self._files()["size"]).as_py() or 0)
@@ -143,9 +150,11 @@ class BatchFrames:
         changed: FilesOfChanges | None = None,
     ) -> DataFrame:
         find = files if callable(files) else lambda: files
+        is_of_rows = changed is None and not source.constants and not source.stored_too
+        configuration = source.configuration if is_of_rows else None
         return catalyst_frame_of_stream(
             self.spark,
-            BatchListing(source.location, find, identity, source.storage_options),
+            BatchListing(source.location, find, identity, source.storage_options, None, configuration),
             table_columns(source.configuration, source.stored_too, source.constants),
             kinds,
             StreamFileIndex,

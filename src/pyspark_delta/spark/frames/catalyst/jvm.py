@@ -98,6 +98,12 @@ class Jvm:
         """Return a Java array as a Scala sequence, without a copy."""
         return self.type("scala.collection.immutable.ArraySeq").unsafeWrapArray(array)
 
+    def row_array(self, rows: Any) -> Any:
+        """Return a Scala sequence of rows as an `InternalRow[]`."""
+        name = "org.apache.spark.sql.catalyst.InternalRow"
+        tag = self.once(("tag", name), lambda: self.root.scala.reflect.ClassTag.apply(self.load_class(name)))
+        return rows.toArray(tag)
+
     def array(self, values: Sequence[Any], of: str = "java.lang.Object") -> Any:
         """Return a Java array of objects of the class `of`."""
         array = self.root.java.lang.reflect.Array.newInstance(self._class_of(of), len(values))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_EDGE, _BETWEEN = "\x02", "\x1f\x02\x1f"  # no name has these characters
+
 
 def kind_of(node: Any) -> str:
     """Return the name of a node's class, without the package."""
@@ -19,5 +21,6 @@ def elements(sequence: Any) -> list[Any]:
 
 
 def texts(sequence: Any) -> tuple[str, ...]:
-    """Return the elements of a Scala sequence of strings."""
-    return tuple(map(str, elements(sequence)))
+    """Return the elements of a Scala sequence of strings, by one message to the JVM."""
+    found = str(sequence.mkString(_EDGE, _BETWEEN, _EDGE))
+    return tuple(found[1:-1].split(_BETWEEN)) if len(found) > 2 else tuple(map(str, elements(sequence)))

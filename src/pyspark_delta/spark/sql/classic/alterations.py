@@ -7,8 +7,10 @@ which changes the log. Commands that have no meaning for a Delta table are refus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import pyspark.sql.functions as sf
@@ -25,7 +27,9 @@ from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
 from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
-from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_catalog, session_entry
+from pyspark_delta.spark.sql.classic.sessions import session_catalog
+from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_entry
+from pyspark_delta.spark.sql.transactions import check_none
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -107,6 +111,20 @@ def analyze(query: Query, node: Any, table: SqlTable) -> None:
     table.delta_table(query.spark).computeStatistics(columns=None if names is None else list(texts(names)))
 
 
+def add_check(query: Query, node: Any, table: SqlTable) -> None:
+    """Add a CHECK constraint; one without a name gets Spark's. Raises as `DeltaTable.alter().addConstraint`."""
+    check_none(query.spark, "ALTER TABLE ADD CONSTRAINT")
+    check = node.checkConstraint()
+    name = check.userProvidedName() or check.generateName(re.sub(r"\W+", "_", PurePosixPath(table.name[-1]).name))
+    table.delta_table(query.spark).alter().addConstraint(str(name), str(check.condition()))
+
+
+def drop_constraint(query: Query, node: Any, table: SqlTable) -> None:
+    """Drop a constraint. Raises as `DeltaTable.alter().dropConstraint`."""
+    check_none(query.spark, "ALTER TABLE DROP CONSTRAINT")
+    table.delta_table(query.spark).alter().dropConstraint(str(node.name()), ifExists=bool(node.ifExists()))
+
+
 def refused(statement: str, instead: str) -> Run:
     """Return what raises InvalidOperationError for a statement that Delta tables do not have."""
 
@@ -160,6 +178,7 @@ def _by_path(query: Query, node: Any, table: SqlTable) -> Any:
 
 
 _PARTITIONS = "The log has the partitions: INSERT adds them, and DELETE FROM ... WHERE removes them."
+_KEYS = "Delta tables have NOT NULL and CHECK (condition)."
 
 _ALTERED = (
     "AddColumns",
@@ -182,6 +201,9 @@ ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
 """Statements that are Spark's on paths and in connected catalogs: the field with the table, and what runs them."""
 
 ON_ALL_TABLES: dict[str, tuple[str, Run]] = {
+    "AddCheckConstraint": ("child", add_check),
+    "AddConstraint": ("table", refused("ALTER TABLE ADD CONSTRAINT with a key", _KEYS)),
+    "DropConstraint": ("table", drop_constraint),
     "ShowPartitions": ("table", show_partitions),
     "AnalyzeTable": ("child", analyze),
     "AnalyzeColumn": ("child", analyze),

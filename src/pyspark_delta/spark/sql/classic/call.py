@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.nodes import kind_of
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 _CONNECTOR = "org.apache.spark.sql.connector"
+_PARAMETER = f"{_CONNECTOR}.catalog.procedures.ProcedureParameter"
 
 
 class Procedures(JavaProxy):
@@ -65,7 +67,7 @@ class StatementProcedure(JavaProxy):
 
     @crossing
     def parameters(self) -> Any:
-        return self._jvm.array([], f"{_CONNECTOR}.catalog.procedures.ProcedureParameter")
+        return self._jvm.once("no parameters", lambda: self._jvm.array([], _PARAMETER))
 
     @crossing
     def call(self, values: Any) -> Any:
@@ -84,7 +86,11 @@ class ResultRows(JavaProxy):
     def __init__(self, jvm: Jvm, frame: DataFrame) -> None:
         super().__init__(jvm)
         execution = frame._jdf.queryExecution()
-        self._schema, self._rows = execution.analyzed().schema(), execution.executedPlan().executeCollect()
+        plan = execution.analyzed()
+        self._schema = plan.schema()
+        # Spark plans the rows when they are collected, so rows that are at hand are not planned here as well.
+        is_local = kind_of(plan) == "LocalRelation"
+        self._rows = jvm.row_array(plan.data()) if is_local else execution.executedPlan().executeCollect()
 
     def readSchema(self) -> Any:
         return self._schema

@@ -17,6 +17,7 @@ from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
 
 _CAPABILITIES = (
+    "SUPPORT_TABLE_CONSTRAINT",
     "SUPPORT_COLUMN_DEFAULT_VALUE",
     "SUPPORTS_CREATE_TABLE_WITH_GENERATED_COLUMNS",
     "SUPPORTS_CREATE_TABLE_WITH_IDENTITY_COLUMNS",

@@ -52,6 +52,10 @@ def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Sna
         alteration.drop_columns([_path(one) for one in changes])
     elif together == {"AddColumn"} and all(_is_plain(one) for one in changes):
         alteration.add_columns([_field(jvm, one) for one in changes])
+    elif len(kinds) > 1 and together <= _OF_COLUMNS:
+        with alteration.together() as collecting:
+            for kind, change in zip(kinds, changes, strict=True):
+                _make(collecting, jvm, kind, change)
     else:
         for kind, change in zip(kinds, changes, strict=True):
             _make(alteration, jvm, kind, change)
@@ -120,6 +124,8 @@ _MAKE: dict[str, Callable[[Alteration, Jvm, Any], None]] = {
     "UpdateColumnDefaultValue": _change_default,
     "ClusterBy": _cluster,
 }
+
+_OF_COLUMNS = {kind for kind in _MAKE if kind.startswith("UpdateColumn")}
 
 
 def _names(change: Any) -> tuple[str, ...]:

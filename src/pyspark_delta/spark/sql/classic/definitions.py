@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
+from pyspark_delta.ddl.constraints import constraint_properties
 from pyspark_delta.ddl.create import TableDefinition
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.nodes import kind_of
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR
 from pyspark_delta.write.options import WriteOptions
@@ -55,8 +58,10 @@ def declared(jvm: Jvm, info: tuple[Any, ...]) -> Declared:
     They are one `TableInfo`, or columns, partitioning and properties. Raises InvalidOperationError for a partitioning
     that Delta does not have, and as `from_spark`.
     """
+    constraints: Mapping[str, str] = {}
     if len(info) == 1:
         columns, partitions, properties = info[0].columns(), info[0].partitions(), info[0].properties()
+        constraints = _constraints(info[0].constraints())
     else:
         columns, partitions, properties = info
     given = {str(key): str(properties.get(key)) for key in properties}
@@ -65,7 +70,7 @@ def declared(jvm: Jvm, info: tuple[Any, ...]) -> Declared:
         schema=from_spark(lambda: _schema(jvm, columns)),
         partition_columns=partitioning,
         clustering=tuple(parse_column_path(name) for name in clustering),
-        properties=_table_properties(given),
+        properties={**_table_properties(given), **constraints},
         description=given.get(_COMMENT),
     )
     provider = given.get(_PROVIDER)
@@ -95,6 +100,21 @@ def _table_properties(given: dict[str, str]) -> dict[str, str]:
         for key, value in given.items()
         if key not in _RESERVED and not key.startswith(_OPTION) and key not in options
     }
+
+
+def _constraints(constraints: Any) -> dict[str, str]:
+    """Return CHECK constraints as table properties. Raises InvalidOperationError for those that Delta does not have."""
+    checks: list[tuple[str, str]] = []
+    for one in constraints:
+        if kind_of(one) != "Check" or not one.enforced():
+            raise InvalidOperationError(
+                f"Delta tables have enforced CHECK constraints only, found {one.toDDL()}. Nothing was created. Leave "
+                "the constraint out, or declare NOT NULL or CHECK (condition).",
+                error_class="DELTA_UNSUPPORTED_CONSTRAINT",
+                sqlstate="0A000",
+            )
+        checks.append((str(one.name()), str(one.predicateSql())))
+    return constraint_properties(checks)
 
 
 def _schema(jvm: Jvm, columns: Any) -> SparkStruct:

@@ -21,11 +21,12 @@ _MISSING = ("NoSuchTableException", "NoSuchNamespaceException", "NoSuchDatabaseE
 
 def entry_identifier(jvm: Jvm, schema: str, name: str) -> Any:
     """Return a name as Spark's `TableIdentifier`."""
-    some = jvm.root.scala.Option.apply
-    return jvm.once(
-        ("identifier", schema, name),
-        lambda: jvm.type(f"{CATALYST}.TableIdentifier")(name, some(schema), some(SESSION_CATALOG)),
-    )
+
+    def make() -> Any:
+        some = jvm.type("scala.Option").apply
+        return jvm.type(f"{CATALYST}.TableIdentifier")(name, some(schema), some(SESSION_CATALOG))
+
+    return jvm.once(("identifier", schema, name), make)
 
 
 def find_entry(jvm: Jvm, catalog: Any, schema: str, name: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.parser import parse
+from pyspark_delta.parser.scripts import is_script, with_placeholders
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.catalyst.error_relay import install
@@ -23,6 +24,7 @@ from pyspark_delta.spark.sql.classic.path_names import rename_paths
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.streams import with_streams
 from pyspark_delta.spark.sql.classic.translation import Translator
+from pyspark_delta.spark.sql.execute import is_of_spark
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,12 +64,14 @@ class DeltaParser(JavaProxy):
     @_parsing
     def parsePlan(self, text: str) -> Any:
         own = self._own(text, None)
-        return self._translated(text, self._before.parsePlan(text)) if own is None else own
+        return self._parsed(text, None, self._before.parsePlan) if own is None else own
 
     @_parsing
     def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:
         own = self._own(text, parameters)
-        return self._translated(text, self._before.parsePlanWithParameters(text, parameters)) if own is None else own
+        if own is not None:
+            return own
+        return self._parsed(text, parameters, lambda known: self._before.parsePlanWithParameters(known, parameters))
 
     def _own(self, text: str, parameters: Any) -> Any:
         """Return the call for a statement of Delta's own grammar, or the plan that explains it; None for other texts.
@@ -90,18 +94,26 @@ class DeltaParser(JavaProxy):
                 raise
             return parse(text, arguments_of(self._session.spark, parameters))
 
-    def _translated(self, text: str, plan: Any) -> Any:
-        rename_paths(self._session.jvm, text, plan)
+    def _parsed(self, text: str, parameters: Any, parse_known: Callable[[str], Any]) -> Any:
+        """Return the plan of a text that Spark parses, except for Delta's own statements in a script."""
+        statements: dict[str, DeltaStatement] = {}
+        if is_script(text):
+            spark = self._session.spark
+            text, statements = with_placeholders(
+                text, lambda statement: not is_of_spark(spark, statement), arguments_of(spark, parameters)
+            )
+        plan = parse_known(text)
+        rename_paths(self._session.spark, text, plan)
         plan = with_streams(self._session.spark, text, plan)
         if text[:7].strip().upper() in _QUERIES:
             return plan
-        return self._translator.translated(plan)
+        return self._translator.translated(plan, statements)
 
     # -------------------------------------------------------------------------------- what Spark's parser does alone
     @_parsing
     def parseQuery(self, text: str) -> Any:
         plan = self._before.parseQuery(text)
-        rename_paths(self._session.jvm, text, plan)
+        rename_paths(self._session.spark, text, plan)
         return with_streams(self._session.spark, text, plan)
 
     @_parsing

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark_delta.ddl.create import CreateMode
+from pyspark_delta.ddl.dropping import no_name_to_drop
 from pyspark_delta.errors import DeltaError, InvalidOperationError, TableNotFoundError
+from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.proxies import crossing
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.creation import Destination
 from pyspark_delta.spark.sql.classic.definitions import Declared
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Description, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
-from pyspark_delta.spark.sql.classic.travel import LATEST, Travel
+from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, parts_of
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import is_absolute
 
@@ -60,8 +63,13 @@ class PathCatalog(DeltaCatalogProxy):
     def renameTable(self, before: Any, after: Any) -> None:
         self._refuse("ALTER TABLE ... RENAME TO")
 
+    @crossing
     def dropTable(self, identifier: Any) -> bool:
-        self._refuse("DROP TABLE")
+        """Refuse to drop a table that exists; False tells Spark that there is none."""
+        parts = parts_of(identifier)
+        if not self._exists(parts):
+            return False
+        raise no_name_to_drop(column_path_text((PATH_CATALOG, path_in(parts) or parts[-1])))
 
     def purgeTable(self, identifier: Any) -> bool:
         return self.dropTable(identifier)

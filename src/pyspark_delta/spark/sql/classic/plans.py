@@ -97,6 +97,8 @@ def named_table(spark: SparkSession, node: Any) -> NamedTable | None:
     if kind == "SubqueryAlias":
         found = named_table(spark, node.child())
         return None if found is None else NamedTable(found.parts, str(node.alias()))
+    if kind == "Filter":  # the rows that ADD CHECK would check
+        return named_table(spark, node.child())
     if kind == "UnresolvedRelation":
         return NamedTable(texts(node.multipartIdentifier()))
     if kind in ("UnresolvedTable", "UnresolvedTableOrView"):

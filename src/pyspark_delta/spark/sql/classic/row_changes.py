@@ -13,6 +13,7 @@ from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
 from pyspark_delta.spark.sql.classic.plans import Query, column_name, column_text, has_subquery, option
+from pyspark_delta.spark.sql.classic.written import written
 from pyspark_delta.spark.sql.targets import SqlTable
 from pyspark_delta.spark.sql.transactions import run
 
@@ -58,7 +59,7 @@ class Target:
 
 def delete(query: Query, node: Any, target: Target) -> DataFrame:
     """Carry out a DELETE. Raises as `DeltaTable.delete`."""
-    condition = None if _is_true(node.condition()) else query.column(node.condition())
+    condition = None if _is_true(node.condition()) else _given(query, node.condition(), target)
     statement = delete_statement(query.spark, condition, target.name, target.qualifier)
     return run(query.spark, target.table, statement)
 
@@ -74,7 +75,7 @@ def update(query: Query, node: Any, target: Target) -> DataFrame:
     statement = update_statement(
         query.spark,
         _assigned(query, node.assignments(), target, "UPDATE"),
-        None if condition is None else query.column(condition),
+        None if condition is None else _given(query, condition, target),
         target.name,
         target.qualifier,
     )
@@ -87,7 +88,7 @@ def merge(query: Query, node: Any, target: Target) -> DataFrame:
     if target.alias is None and _may_be_named(source, target.name):
         target = Target(target.table, label=_DISTINCT_LABEL)
     _refuse_subquery(query, node.mergeCondition())
-    condition = query.column(node.mergeCondition())
+    condition = _given(query, node.mergeCondition(), target)
     statement = merge_statement(query.spark, source, condition, target.name, target.qualifier)
     builder = DeltaMergeBuilder(
         statement,
@@ -107,7 +108,7 @@ def merge(query: Query, node: Any, target: Target) -> DataFrame:
 
 # ------------------------------------------------------------------------------------------------ clauses of a MERGE
 def _matched(builder: DeltaMergeBuilder, query: Query, action: Any, target: Target) -> DeltaMergeBuilder:
-    condition = _clause_condition(query, action)
+    condition = _clause_condition(query, action, target)
     match kind_of(action):
         case "DeleteAction":
             return builder.whenMatchedDelete(condition)
@@ -117,25 +118,25 @@ def _matched(builder: DeltaMergeBuilder, query: Query, action: Any, target: Targ
 
 
 def _not_matched(builder: DeltaMergeBuilder, query: Query, action: Any, target: Target) -> DeltaMergeBuilder:
-    condition = _clause_condition(query, action)
+    condition = _clause_condition(query, action, target)
     if kind_of(action) == "InsertStarAction":
         return builder.whenNotMatchedInsertAll(condition)
     return builder.whenNotMatchedInsert(condition, _clause_values(query, action, target))
 
 
 def _not_matched_by_source(builder: DeltaMergeBuilder, query: Query, action: Any, target: Target) -> DeltaMergeBuilder:
-    condition = _clause_condition(query, action)
+    condition = _clause_condition(query, action, target)
     if kind_of(action) == "DeleteAction":
         return builder.whenNotMatchedBySourceDelete(condition)
     return builder.whenNotMatchedBySourceUpdate(condition, _clause_values(query, action, target))
 
 
-def _clause_condition(query: Query, action: Any) -> Column | None:
+def _clause_condition(query: Query, action: Any, target: Target) -> Column | str | None:
     condition = option(action.condition())
     if condition is None:
         return None
     _refuse_subquery(query, condition)
-    return query.column(condition)
+    return _given(query, condition, target)
 
 
 def _clause_values(query: Query, action: Any, target: Target) -> dict[str, Column | str]:
@@ -171,8 +172,15 @@ def _assigned(query: Query, assignments: Any, target: Target, statement: str) ->
                 error_class="DELTA_CONFLICT_SET_COLUMN",
                 column=name,
             )
-        values[name] = query.column(assignment.value())
+        values[name] = _given(query, assignment.value(), target)
     return values
+
+
+def _given(query: Query, expression: Any, target: Target) -> Column | str:
+    """Return a condition or a value as text if it is the same as text; a label for the table is in no text."""
+    if target.label:
+        return query.column(expression)
+    return written(query, expression, is_qualified=bool(target.qualifier))
 
 
 def _is_true(expression: Any) -> bool:

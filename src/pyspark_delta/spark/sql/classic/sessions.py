@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 
-_CATALOG = "_pyspark_delta_catalog"
+_CATALOG, _MANAGER = "_pyspark_delta_catalog", "_pyspark_delta_catalog_manager"
+
+
+def session_catalog(spark: SparkSession) -> Any:
+    """Return Spark's session catalog of version 1, which has the cache of relations."""
+    return _kept(spark, _CATALOG, lambda state: state.catalog())
+
+
+def catalog_manager(spark: SparkSession) -> Any:
+    """Return what knows the catalogs of a session, and which of them is the current one."""
+    return _kept(spark, _MANAGER, lambda state: state.catalogManager())
+
+
+def _kept(spark: SparkSession, name: str, find: Callable[[Any], Any]) -> Any:
+    """Return an object that stays the same for the life of a session in Python."""
+    session: Any = spark
+    known = getattr(session, name, None)
+    if known is None:
+        known = find(session._jsparkSession.sessionState())
+        setattr(session, name, known)
+    return known
 
 
 class SessionReference:
@@ -49,14 +70,7 @@ class SessionReference:
     @property
     def catalog(self) -> Any:
         """The session's catalog of version 1, which has the cache of relations."""
-        found: Any = self._reference()
-        if found is None:
-            return self.state.catalog()
-        known = getattr(found, _CATALOG, None)
-        if known is None:
-            known = self.state.catalog()
-            setattr(found, _CATALOG, known)  # it lives as long as the session in Python
-        return known
+        return session_catalog(self.spark)
 
     def _java_session(self) -> Any:
         return self.jvm.type("org.apache.spark.sql.classic.SparkSession").active()

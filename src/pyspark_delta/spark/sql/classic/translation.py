@@ -6,7 +6,7 @@ both, or create the table, so there the decision is made when the statement runs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark_delta.parser.statements import Clone, ConvertToDelta, DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.frames.catalyst.nodes import elements
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.sql.classic import inserts, row_changes
 from pyspark_delta.spark.sql.classic.alterations import (
@@ -77,11 +77,14 @@ class Translator:
     def _jvm(self) -> Jvm:
         return self.session.jvm
 
-    def translated(self, plan: Any) -> Any:
-        """Return the plan of a text, with calls of Python for statements that change Delta tables."""
+    def translated(self, plan: Any, statements: Mapping[str, DeltaStatement]) -> Any:
+        """Return the plan of a text, with calls of Python for statements that change Delta tables.
+
+        `statements` are Delta's own in a script, by the names of procedures that the plan calls in place of them.
+        """
         kind = str(plan.nodeName())
         if kind == "CompoundBody":
-            self._translate_script(plan)
+            self._translate_script(plan, statements)
             return plan
         if kind == "ExplainCommand":
             return self._explained(plan)
@@ -217,17 +220,23 @@ class Translator:
         found = self._call(str(explained.nodeName()), explained)
         return plan if found is None else self.explained(plan, found)
 
-    def _translate_script(self, node: Any) -> None:
+    def _translate_script(self, node: Any, statements: Mapping[str, DeltaStatement]) -> None:
         """Translate the statements of a script in place: Spark has just parsed it, and nobody else has it."""
         kind = str(node.nodeName())
         if kind == "SingleStatement":
             plan = node.parsedPlan()
-            found = self._call(str(plan.nodeName()), plan, decides_later=True)
+            own = statements.get(_called(plan)) if statements else None
+            found = self._call(str(plan.nodeName()), plan, decides_later=True) if own is None else self.own(own)
             if found is not None:
                 self._jvm.field(node, "parsedPlan").set(node, found)
             return
         for part in _parts(kind, node):
-            self._translate_script(part)
+            self._translate_script(part, statements)
+
+
+def _called(plan: Any) -> str:
+    """Return the name of the procedure that a parsed CALL calls; empty for any other plan."""
+    return texts(plan.procedure().nameParts())[-1] if kind_of(plan) == "Call" else ""
 
 
 def _parts(kind: str, node: Any) -> list[Any]:

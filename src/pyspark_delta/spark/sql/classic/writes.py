@@ -128,11 +128,26 @@ class _WriteBuilder(JavaProxy):
         self._dynamic: bool | None = None
 
     # ------------------------------------------------------------------------------------------ called by the JVM
+    @crossing
     def canOverwrite(self, predicates: Any) -> bool:
-        return False  # a predicate would have to become text of SQL
+        return self._condition(predicates) is not None
 
+    @crossing
     def overwrite(self, predicates: Any) -> Any:
-        raise NotImplementedError("Spark asks canOverwrite first")
+        """Replace the rows that meet all predicates."""
+        condition = self._condition(predicates)
+        assert condition is not None
+        self._mode, self._dynamic = "overwrite", False
+        self._options = {**self._options, "replaceWhere": condition}
+        return self
+
+    def _condition(self, predicates: Any) -> str | None:
+        """Return predicates as one condition in SQL; None if Spark cannot make an expression of one."""
+        utilities = self._jvm.module("org.apache.spark.sql.catalyst.expressions.V2ExpressionUtils")
+        found = [utilities.toCatalyst(one) for one in predicates]
+        if not all(one.isDefined() for one in found):
+            return None
+        return " AND ".join(f"({one.get().sql()})" for one in found)
 
     def truncate(self) -> Any:
         self._mode = "overwrite"

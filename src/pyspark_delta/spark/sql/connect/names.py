@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOperationError
 from pyspark_delta.interpreter.names import DEFAULT_SCHEMA, Namespace, travel
+from pyspark_delta.parser.change_calls import ChangeCall
 from pyspark_delta.parser.values import TableName, TablePath, TableReference, TimeTravel
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.conf.sessions import session_key
@@ -82,6 +83,18 @@ class Names:
             if len(reference.parts) == 3:
                 raise
             return None
+
+    def changes(self, call: ChangeCall) -> DataFrame | None:
+        """Return the change data feed that a call names; None for a table that only the server knows."""
+        table = call.table
+        parts = self.whole(table.parts) if isinstance(table, TableName) else ("delta", table.path)
+        if parts is None:
+            return None
+        reader = self.spark.read.format("delta").option("readChangeFeed", "true")
+        for name, value in (("starting", call.first), ("ending", call.last)):
+            if value is not None:
+                reader = reader.option(f"{name}{'Version' if isinstance(value, int) else 'Timestamp'}", str(value))
+        return reader.load(parts[1]) if parts[0] == "delta" else reader.table(identifier(parts))
 
     def qualified(self, statement: S) -> S:
         """Return a statement with whole names in place of short ones.

@@ -13,6 +13,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.interpreter.qualifiers import requalify
 from pyspark_delta.interpreter.references import name_of, parse_query, table_references
 from pyspark_delta.parser.arguments import Arguments
+from pyspark_delta.parser.change_calls import ChangeCall, change_calls
 from pyspark_delta.parser.clauses import at_time_travel, time_travel
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.tokens import Kind, tokenize
@@ -61,6 +62,11 @@ class _Reference:
     time: TimeTravel | None
     has_alias: bool
 
+    @property
+    def start(self) -> int:
+        """Where the name begins."""
+        return self.name.start
+
 
 def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
     """Return a query with the Delta tables in it as frames.
@@ -71,13 +77,13 @@ def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
     pieces, frames, place, alias = list[str](), list[DataFrame](), 0, ""
     named = list[tuple[str, ...]]()
     for one in _references(text, arguments):
-        frame = names.frame(one.name, one.time)
+        frame = names.changes(one) if isinstance(one, ChangeCall) else names.frame(one.name, one.time)
         if frame is None:
             continue
-        pieces.append(alias + text[place : one.name.start])
+        pieces.append(alias + text[place : one.start])
         frames.append(frame)
         alias, place = "", one.end
-        if not one.has_alias:
+        if isinstance(one, _Reference) and not one.has_alias:
             alias = f" AS {quoted(one.name.parts[-1])}"
             named.append(names.whole(one.name.parts) or one.name.parts)
     pieces.append(alias + text[place:])
@@ -91,8 +97,8 @@ def _with_short_qualifiers(text: str, names: list[tuple[str, ...]]) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------ references
-def _references(text: str, arguments: Arguments) -> list[_Reference]:
-    """Return the references to tables in the order of the text.
+def _references(text: str, arguments: Arguments) -> list[_Reference | ChangeCall]:
+    """Return the references to tables and their change data feeds in the order of the text.
 
     If the SQL library cannot parse the query, only paths are found.
     """
@@ -104,7 +110,7 @@ def _references(text: str, arguments: Arguments) -> list[_Reference]:
         found = [_completed(reader, name) for name in _paths(reader)]
     else:
         found = [_completed(reader, name_of(node), bool(node.alias)) for node in nodes]
-    return sorted(found, key=lambda one: one.name.start)
+    return sorted([*found, *change_calls(reader)], key=lambda one: one.start)
 
 
 def _with_masked_strings(text: str) -> str:

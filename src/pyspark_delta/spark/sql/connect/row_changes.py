@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.interpreter.qualifiers import qualifiers, requalify, unqualified
+from pyspark_delta.parser.common_tables import cte_names, with_ctes
 from pyspark_delta.parser.row_statements import (
     Assignment,
     DeleteFrom,
@@ -47,13 +48,16 @@ class Conditions:
     Delta tables in their subqueries are temporary views while the statement runs.
     """
 
-    def __init__(self, names: Names, stack: ExitStack, aliases: dict[tuple[Path, ...], str]) -> None:
-        self._names, self._stack, self._aliases = names, stack, aliases
+    def __init__(
+        self, names: Names, stack: ExitStack, aliases: dict[tuple[Path, ...], str], ctes: SqlText | None
+    ) -> None:
+        self._names, self._stack, self._aliases, self._ctes = names, stack, aliases, ctes
 
     def text(self, text: SqlText) -> str:
         """Return the SQL of a condition or a value."""
         found = text.text
         if "select" in found.casefold():  # a subquery
+            found = found if self._ctes is None else with_ctes(found, self._ctes)
             query = self._stack.enter_context(splice(self._names, f"SELECT {found}").as_views())
             found = query.removeprefix("SELECT ")
         for qualified, alias in self._aliases.items():
@@ -80,50 +84,39 @@ class Conditions:
 
 
 @contextmanager
-def _conditions(names: Names, aliases: dict[tuple[Path, ...], str]) -> Iterator[Conditions]:
+def _conditions(names: Names, aliases: dict[tuple[Path, ...], str], ctes: SqlText | None) -> Iterator[Conditions]:
     with ExitStack() as stack:
-        yield Conditions(names, stack, aliases)
-
-
-def _refuse_ctes(ctes: SqlText | None) -> None:
-    if ctes is not None:
-        raise InvalidOperationError(
-            "On Spark Connect, WITH is supported before queries and INSERT. Nothing was changed. Write the query where "
-            "it is used: MERGE INTO t USING (WITH ... SELECT ...) AS s ON ...",
-            error_class="DELTA_OPERATION_NOT_ALLOWED",
-            sqlstate="0AKDC",
-        )
+        yield Conditions(names, stack, aliases, ctes)
 
 
 def delete(names: Names, statement: DeleteFrom, table: SqlTable) -> DataFrame:
     """Carry out a DELETE. Raises as `DeltaTable.delete`."""
-    _refuse_ctes(statement.ctes)
     found = qualifiers(statement.table, statement.alias)
-    with _conditions(names, {found: _TARGET}) as conditions:
+    with _conditions(names, {found: _TARGET}, statement.ctes) as conditions:
         condition = conditions.optional(statement.where)
         return transactions.run(names.spark, table, delete_statement(names.spark, condition, _TARGET))
 
 
 def update(names: Names, statement: UpdateTable, table: SqlTable) -> DataFrame:
     """Carry out an UPDATE. Raises as `DeltaTable.update`."""
-    _refuse_ctes(statement.ctes)
     found = qualifiers(statement.table, statement.alias)
-    with _conditions(names, {found: _TARGET}) as conditions:
+    with _conditions(names, {found: _TARGET}, statement.ctes) as conditions:
         values, condition = conditions.values(statement.assignments, found), conditions.optional(statement.where)
         return transactions.run(names.spark, table, update_statement(names.spark, values, condition, _TARGET))
 
 
 def merge(names: Names, statement: MergeInto, table: SqlTable, run: RunQuery) -> DataFrame:
     """Carry out a MERGE. Raises as `DeltaMergeBuilder.execute`."""
-    _refuse_ctes(statement.ctes)
     targets = qualifiers(statement.target, statement.target_alias)
     sources: tuple[Path, ...]
     if isinstance(statement.source, SqlText):
-        source, sources = run(statement.source.text), (((statement.source_alias,),) if statement.source_alias else ())
+        ctes = "" if statement.ctes is None else f"{statement.ctes.text} "
+        text = f"{ctes}SELECT * FROM ({statement.source.text})" if ctes else statement.source.text
+        source, sources = run(text), (((statement.source_alias,),) if statement.source_alias else ())
     else:
         source = _source_table(names, statement, run)
         sources = qualifiers(statement.source, statement.source_alias)
-    with _conditions(names, {sources: _SOURCE, targets: _TARGET}) as conditions:
+    with _conditions(names, {sources: _SOURCE, targets: _TARGET}, statement.ctes) as conditions:
         spark, condition = names.spark, conditions.text(statement.condition)
         builder = DeltaMergeBuilder(
             merge_statement(spark, source.alias(_SOURCE), condition, _TARGET),
@@ -139,6 +132,8 @@ def _source_table(names: Names, statement: MergeInto, run: RunQuery) -> DataFram
     source = statement.source
     assert not isinstance(source, SqlText)
     name = source if isinstance(source, TableName) else TableName(("delta", source.path))
+    if statement.ctes is not None and len(name.parts) == 1 and name.parts[0].casefold() in cte_names(statement.ctes):
+        return run(f"{statement.ctes.text} TABLE {quoted(name.parts[0])}")
     frame = names.frame(name, statement.source_time)
     return run(f"TABLE {'.'.join(map(quoted, name.parts))}") if frame is None else frame
 

@@ -21,11 +21,13 @@ from pyspark_delta.parser import parse, parse_any
 from pyspark_delta.parser import row_statements as rs
 from pyspark_delta.parser import table_statements as ts
 from pyspark_delta.parser.arguments import Arguments
+from pyspark_delta.parser.clauses import properties
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.rows import at_query
+from pyspark_delta.parser.scripts import is_script
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.parser.values import TableName
-from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.spark.engine.dml.engines import delete_statement
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.session.identifiers import identify_or_create
@@ -59,6 +61,7 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
         return _own(names, own, on_server)
     if not _may_concern(names, text):
         return on_server()
+    _refuse_script(names, text)
     try:
         statement = parse_any(text, args)
     except SqlSyntaxError:
@@ -71,6 +74,7 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
 
     found = None if statement is None else _Statements(names, query, on_server).run(statement)
     found = _view(names, text, args, query) if found is None else found
+    found = _cached(names, before, text, args, query) if found is None else found
     found = _explained(names, before, text, args) if found is None else found
     return on_server() if found is None else found
 
@@ -78,7 +82,7 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
 def _may_concern(names: Names, text: str) -> bool:
     """Return True if a text may be about Delta tables that this process knows. Other texts are not parsed."""
     folded = text.casefold()
-    if "delta" in folded or names.namespace.catalog is not None:
+    if "delta" in folded or "table_changes" in folded or names.namespace.catalog is not None:
         return True
     connected = connected_names()
     if any(name.casefold() in folded for name in connected):
@@ -156,6 +160,58 @@ def _view(names: Names, text: str, args: Arguments, query: Callable[[str], DataF
     }[is_global, replaces]
     make(view[-1])
     return nothing(names.spark)
+
+
+def _cached(
+    names: Names, before: Before, text: str, args: Arguments, query: Callable[[str], DataFrame]
+) -> DataFrame | None:
+    """Cache a query with Delta tables under a name; None for any other statement.
+
+    Raises InvalidOperationError for CACHE TABLE of a Delta table, which the server does not know.
+    """
+    reader = Reader(text)
+    reader.bind(args)
+    if not reader.accept("CACHE"):
+        return None
+    lazy = reader.accept("LAZY")
+    if not reader.accept("TABLE") or not reader.at_name():
+        return None
+    view = reader.path()
+    start = reader.index
+    if reader.accept("OPTIONS"):
+        properties(reader)
+    options = reader.rest(start).text if reader.index > start else ""
+    if reader.ended and names.whole(view) is not None:
+        raise _only_in_client("CACHE TABLE", "Cache a query under a name: CACHE TABLE name AS SELECT * FROM ...")
+    if len(view) != 1 or reader.ended:
+        return None
+    reader.accept("AS")
+    inner = reader.cut("a query").text
+    if not splice(names, inner).frames:
+        return None
+    query(inner).createTempView(view[0])
+    return before(names.spark, f"CACHE {'LAZY ' if lazy else ''}TABLE {quoted(view[0])} {options}")
+
+
+def _refuse_script(names: Names, text: str) -> None:
+    """Raise InvalidOperationError for a script, and for EXECUTE IMMEDIATE, that name Delta tables of this process."""
+    named = rf"\b(?:{'|'.join(map(re.escape, ('delta', 'deltapy', *connected_names())))})`?\s*\."
+    if names.namespace.catalog is None and re.search(named, text, re.IGNORECASE) is None:
+        return
+    reader = Reader(text)
+    if is_script(text):
+        raise _only_in_client("A script", "Run its statements one by one, with loops and conditions in Python.")
+    if reader.at("EXECUTE", "IMMEDIATE"):
+        raise _only_in_client("EXECUTE IMMEDIATE", "Run the statement itself by spark.sql(text, args).")
+
+
+def _only_in_client(statement: str, instead: str) -> InvalidOperationError:
+    return InvalidOperationError(
+        f"{statement} runs on the Spark Connect server, which does not know the Delta tables of this client. Nothing "
+        f"was changed. {instead}",
+        error_class="DELTA_OPERATION_NOT_ALLOWED",
+        sqlstate="0AKDC",
+    )
 
 
 def nothing(spark: SparkSession) -> DataFrame:

@@ -1,0 +1,75 @@
+"""Streams that the Python Data Source writes, without `enable`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.streams import LIMIT, Source, ids, numbers, run, transactions
+
+from pyspark_delta.errors import InvalidOptionError, translate
+from pyspark_delta.table import Table
+
+pytestmark = pytest.mark.spark
+
+
+def writer(frame: DataFrame, checkpoint: Path, **options: object) -> Any:
+    made = frame.writeStream.format("delta").trigger(availableNow=True)
+    return made.options(checkpointLocation=str(checkpoint), **options)  # type: ignore[arg-type]
+
+
+def test_each_batch_is_written_once(plain_spark: SparkSession, tmp_path: Path) -> None:
+    source, path, checkpoint = Source(plain_spark, tmp_path), str(tmp_path / "table"), tmp_path / "checkpoint"
+    query = run(writer(source.stream(), checkpoint, userMetadata="u").start(path))
+    assert ids(path) == source.ids
+    assert transactions(path) == {query.id: 1}
+    newest = Table.open(path).history()[0]
+    assert (newest["operation"], newest["userMetadata"]) == ("STREAMING UPDATE", "u")
+    assert newest["operationParameters"]["epochId"] == "1"
+
+    (checkpoint / "commits" / "1").unlink()  # as if the driver had stopped before Spark's commit
+    (checkpoint / "commits" / ".1.crc").unlink()
+    source.add()
+    run(writer(source.stream(), checkpoint).start(path))
+    assert numbers(checkpoint / "commits") == [0, 1, 2]
+    assert ids(path) == source.ids
+    assert Table.open(path).version == 3
+
+
+def test_complete_mode_replaces_all_rows(plain_spark: SparkSession, tmp_path: Path) -> None:
+    source, path = Source(plain_spark, tmp_path), str(tmp_path / "table")
+    counts = source.stream("id % 3 AS id").groupBy("id").count()
+    run(writer(counts, tmp_path / "checkpoint").outputMode("complete").start(path))
+    found = Table.open(path).scan().to_arrow().to_pylist()
+    assert {row["id"]: row["count"] for row in found} == {0: 7, 1: 7, 2: 6}
+
+
+def test_a_query_goes_on_when_its_table_changes(plain_spark: SparkSession, tmp_path: Path) -> None:
+    source, path = Source(plain_spark, tmp_path), str(tmp_path / "table")
+    query = source.stream().writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(path)
+    try:
+        query.processAllAvailable()
+        Table.open(path).alter().add_column("n", "INT")
+        source.add()
+        query.processAllAvailable()
+        assert ids(path) == source.ids
+        Table.open(path).alter().add_constraint("small", "id < 1000")
+        source.add()
+        with pytest.raises(StreamingQueryException, match="DELTA_WRITE_NEEDS_ENABLE"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"replaceWhere": "id = 1"}, "(?i)replaceWhere"), ({"mergeShema": "true"}, "Did you mean 'mergeSchema'")],
+)
+def test_options_are_checked(plain_spark: SparkSession, tmp_path: Path, options: dict[str, str], message: str) -> None:
+    source = Source(plain_spark, tmp_path)
+    with pytest.raises(InvalidOptionError, match=message), translate():
+        writer(source.stream(), tmp_path / "c", **options).start(str(tmp_path / "table")).awaitTermination(LIMIT)
+    assert not (tmp_path / "table").exists()
