@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -61,10 +62,11 @@ class StreamFileIndex(DeltaFileIndex):
 
 @dataclass(frozen=True)
 class BatchListing:
-    """The files of one way to read in a batch. `find` returns them, and is called when Spark plans the batch.
+    """The files of one way to read in a batch. `find` returns them, and is called once, when Spark plans the batch.
 
-    `identity` names the batch among those of the table. With the `configuration` of the table, filters of the query
-    skip files by partition values and statistics. Those of changes are not skipped.
+    `identity` names the batch among those of the table. Spark may plan several parts of a query at once. With the
+    `configuration` of the table, filters of the query skip files by partition values and statistics. Those of changes
+    are not skipped.
     """
 
     location: str
@@ -73,18 +75,22 @@ class BatchListing:
     storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     version: int | None = None
     configuration: TableConfiguration | None = field(default=None, compare=False, repr=False)
-
-    @cached_property
-    def _files(self) -> pa.Table:
-        return self.find().combine_chunks()
+    _found: list[pa.Table] = field(default_factory=list, compare=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, compare=False, repr=False)
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
         if where is None or self.configuration is None:
-            return self._files
-        return keep_possible(self._files, self.configuration, where, time_zone=time_zone)
+            return self._files()
+        return keep_possible(self._files(), self.configuration, where, time_zone=time_zone)
 
     def size_in_bytes(self) -> int:
-        return int(pc.sum(self._files["size"]).as_py() or 0)
+        return int(pc.sum(self._files()["size"]).as_py() or 0)
+
+    def _files(self) -> pa.Table:
+        with self._lock:
+            if not self._found:
+                self._found.append(self.find().combine_chunks())
+            return self._found[0]
 
 
 @dataclass(frozen=True)

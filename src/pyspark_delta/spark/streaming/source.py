@@ -150,9 +150,10 @@ class DeltaSource(JavaProxy):
 
     @stream_callback
     def metrics(self, consumed: Any) -> Any:
-        planner = self._run().planner
-        if not consumed.isPresent():
+        run = self._runs.get(self._run_id())
+        if run is None or not consumed.isPresent():
             return self._jvm.root.java.util.Map.of()
+        planner = run.planner
         backlog = planner.backlog(planner.parse(str(consumed.get().json()))).metrics()
         return self._jvm.root.java.util.Map.of(*(text for item in backlog.items() for text in item))
 
