@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, DeltaWarning
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import ENABLE_EXPIRED_LOG_CLEANUP, LOG_RETENTION
 from pyspark_delta.streaming.admission import Sizes
 from pyspark_delta.streaming.commit_log import CommitLog
 from pyspark_delta.streaming.contents import C, Contents
 from pyspark_delta.streaming.initial import InitialFiles
 from pyspark_delta.streaming.offset import Offset
+
+_LATE = 0.8  # of the retention of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +68,27 @@ def backlog(log: CommitLog[C], contents: Contents[C], initial: InitialFiles | No
 def _bytes(sizes: Sizes) -> int:
     counted = sizes.files if sizes.counted is None else sizes.files.filter(sizes.counted)
     return pc.sum(counted).as_py() or 0
+
+
+def warns_of_cleanup(log: CommitLog[C], configuration: TableConfiguration, position: Offset) -> bool:
+    """Warn if log clean-up is about to remove commits after `position`, and return if it did."""
+    properties = configuration.properties
+    modified = log.modified(position.version) if ENABLE_EXPIRED_LOG_CLEANUP.of(properties) else None
+    if modified is None:
+        return False
+    age, retention = timedelta(milliseconds=time.time_ns() // 1_000_000 - modified), LOG_RETENTION.of(properties)
+    if age < retention * _LATE:
+        return False
+    warnings.warn(
+        f"The stream of '{configuration.location}' is at version {position.version}, which was committed "
+        f"{_days(age)} ago. Log clean-up may remove commits after {_days(retention)}; the stream would then end with "
+        "an error. Read faster, with a larger maxFilesPerTrigger, or raise the table property "
+        "delta.logRetentionDuration.",
+        DeltaWarning,
+        stacklevel=2,
+    )
+    return True
+
+
+def _days(span: timedelta) -> str:
+    return f"{span / timedelta(days=1):.1f} days"

@@ -20,7 +20,7 @@ from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits, Sizes
-from pyspark_delta.streaming.backlog import Backlog, backlog
+from pyspark_delta.streaming.backlog import Backlog, backlog, warns_of_cleanup
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
 from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Versioned
 from pyspark_delta.streaming.feed import FeedContents
@@ -54,6 +54,7 @@ class StreamPlanner:
         self._options = options
         self._initial: InitialFiles | None = None
         self._checked_start = False
+        self._has_warned = False
 
     @property
     def table_id(self) -> str:
@@ -103,6 +104,8 @@ class StreamPlanner:
         self._check_position(position)
         admission = Admission(self._options.limits if limits is None else limits)
         end = self._admit(position, admission, bound)
+        if not self._has_warned and not position.initial:
+            self._has_warned = warns_of_cleanup(self._log, self._start.configuration, position)
         return end if start is None or end > start else start
 
     def _admit(self, position: Offset, admission: Admission, bound: Offset | None) -> Offset:

@@ -236,10 +236,15 @@ def _time_zone(given: _Given) -> str | None:
 
 
 def _names(given: _Given, name: str, *, paths: bool = False) -> tuple[str, ...] | None:
-    """Return column names from a JSON list, or from text such as "a, `b,c`"; `paths` stay quoted."""
     value = _get(given, name)
-    if value is None:
-        return None
+    return None if value is None else parse_names(value, name, paths=paths)
+
+
+def parse_names(value: str, name: str, *, paths: bool = False) -> tuple[str, ...]:
+    """Return column names from a JSON list, or from text such as "a, `b,c`"; `paths` stay quoted.
+
+    `name` is that of the option. Raises InvalidOptionError.
+    """
     if value.strip().startswith("["):
         try:
             names = orjson.loads(value)

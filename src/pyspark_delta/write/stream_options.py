@@ -7,10 +7,13 @@ from collections.abc import Mapping
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
-from pyspark_delta.write.options import KNOWN, WriteOptions, is_free_option, parse_options
+from pyspark_delta.write.options import KNOWN, WriteOptions, is_free_option, parse_names, parse_options
 
 SPARK_OPTIONS = ("checkpointLocation", "queryName")
 """Options of Spark itself."""
+
+KEYS = "keys"
+"""The option with the key of output mode `update`."""
 
 _REPLACES = "a stream appends rows, or in outputMode('complete') replaces all rows. Use foreachBatch for other changes."
 _TRANSACTION = "a stream records its own id and the number of the batch. Leave it out."
@@ -34,8 +37,8 @@ def parse_stream_options(options: Mapping[str, object], *, complete: bool) -> Wr
     """
     given = {name: value for name, value in options.items() if value is not None}
     _check_names(given)
-    spark = {name.lower() for name in SPARK_OPTIONS}
-    parsed = parse_options({name: value for name, value in given.items() if name.lower() not in spark})
+    others = {name.lower() for name in (*SPARK_OPTIONS, KEYS)}
+    parsed = parse_options({name: value for name, value in given.items() if name.lower() not in others})
     if parsed.overwrite_schema and not complete:
         raise InvalidOptionError(
             "The option 'overwriteSchema' needs outputMode('complete'): a batch in append mode keeps the rows of the "
@@ -45,10 +48,35 @@ def parse_stream_options(options: Mapping[str, object], *, complete: bool) -> Wr
     return parsed
 
 
+def parse_keys(options: Mapping[str, object], output_mode: str) -> tuple[str, ...] | None:
+    """Return the columns of the key of a stream in output mode `update`; None in the other modes.
+
+    Raises InvalidOptionError for a key in another mode, and InvalidOperationError for the mode without a key.
+    """
+    found = next((str(value) for name, value in options.items() if name.lower() == KEYS and value is not None), None)
+    if output_mode.lower() != "update":
+        if found is not None:
+            raise InvalidOptionError(
+                f"The option '{KEYS}' needs outputMode('update'), in which each batch updates and inserts rows. "
+                "Nothing was started.",
+                option=KEYS,
+            )
+        return None
+    if found is None:
+        raise InvalidOperationError(
+            "Data source delta does not support Update output mode without a key. Nothing was started. Name the "
+            "columns that identify a row, as in option('keys', 'id'): each batch then updates and inserts rows. Or "
+            "write the table in foreachBatch, with streaming_batch.",
+            error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
+            sqlstate="0AKDC",
+        )
+    return parse_names(found, KEYS)
+
+
 def _check_names(given: Mapping[str, object]) -> None:
     misplaced = {name.lower(): (name, reason) for name, reason in _MISPLACED.items()}
     sources = {name.lower() for name in _OF_SOURCES}
-    known = {name.lower(): name for name in (*KNOWN, *SPARK_OPTIONS) if name.lower() not in misplaced}
+    known = {name.lower(): name for name in (*KNOWN, *SPARK_OPTIONS, KEYS) if name.lower() not in misplaced}
     for name in given:
         folded = name.lower()
         if folded in misplaced:

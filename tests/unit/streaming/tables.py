@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ from pyspark_delta.streaming.options import StreamOptions
 from pyspark_delta.streaming.planner import StreamPlanner
 
 TABLE_ID = "11111111-2222-3333-4444-555555555555"
-FIRST_TIME = 1_700_000_000_000
+_DAY = 86_400_000
+FIRST_TIME = (time.time_ns() // 1_000_000 // _DAY - 7) * _DAY
 ID = column("id")
 
 __all__ = ["FIRST_TIME", "ID", "TABLE_ID", "Log", "Run", "add", "column", "features", "metadata", "remove", "vector"]

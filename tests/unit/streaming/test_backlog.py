@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from tests.unit.streaming.tables import FIRST_TIME, ID, Log, add, column
 
+from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.streaming.backlog import Backlog
 from pyspark_delta.streaming.offset import Offset
 
@@ -34,6 +36,18 @@ def test_the_backlog_shrinks_to_nothing(tmp_path: Path) -> None:
         "versionsBehind": "0",
         "oldestCommitAgeMs": "0",
     }
+
+
+def test_a_stream_warns_before_log_cleanup_removes_its_commits(tmp_path: Path) -> None:
+    log = Log(str(tmp_path / "t"))
+    log.create(ID, configuration={"delta.logRetentionDuration": "interval 8 days"})
+    log.append("a")
+    planner = log.stream(startingVersion=0).planner
+    with pytest.warns(DeltaWarning, match=r"version 0, .* ago\. Log clean-up .* 8\.0 days"):
+        end = planner.latest(None)
+    assert end is not None
+    log.append("b")
+    planner.latest(end)  # it warns once
 
 
 def test_files_that_are_ruled_out_are_not_outstanding(tmp_path: Path) -> None:

@@ -34,10 +34,11 @@ from pyspark_delta.spark.streaming.query import (
     warn_of_fallback,
 )
 from pyspark_delta.spark.streaming.sink import StreamWrite
+from pyspark_delta.spark.streaming.upsert import StreamUpsert
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.write.options import WriteOptions
-from pyspark_delta.write.stream_options import SPARK_OPTIONS, check_no_void, parse_stream_options
+from pyspark_delta.write.stream_options import SPARK_OPTIONS, check_no_void, parse_keys, parse_stream_options
 from pyspark_delta.write.stream_target import create_for_stream
 
 if TYPE_CHECKING:
@@ -149,10 +150,15 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
             return self._delta_start_on_server(table)
         choices = QueryChoices.of(spark, self._jwrite)
         choices.check()
-        options = self._delta_write_options(table, given, complete=str(choices.output_mode.toString()) == "Complete")
+        mode = str(choices.output_mode.toString())
+        keys = parse_keys(given, mode)
+        options = self._delta_write_options(table, given, complete=mode == "Complete")
         if name is not None:
             table, options = _create(frame, table, given, options, name)
-        write = StreamWrite(normalize_location(table.path), str(choices.output_mode.toString()), options, must_exist)
+        location = normalize_location(table.path)
+        write = (
+            StreamWrite(location, mode, options, must_exist) if keys is None else StreamUpsert(location, keys, options)
+        )
         write.check(frame)
         reason = unavailable(spark)
         if reason is not None:
@@ -170,8 +176,9 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         check_output_mode(self._delta_mode)
         if table.catalog_table is not None or table.register is not None:
             refuse_to_write()
-        complete = self._delta_mode.lower() == "complete"
-        options = self._delta_write_options(table, self._delta_options.items({}), complete=complete)
+        given, complete = self._delta_options.items({}), self._delta_mode.lower() == "complete"
+        parse_keys(given, self._delta_mode)
+        options = self._delta_write_options(table, given, complete=complete)
         for name, columns in (("partitionBy", options.partition_by), ("clusterBy", options.cluster_by)):
             if columns:
                 super().option(name, ", ".join(columns))

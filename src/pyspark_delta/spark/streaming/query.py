@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark_delta.errors import DeltaWarning, InvalidOperationError
 from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
-from pyspark_delta.spark.streaming.sink import DeltaSink, StreamWrite, from_dataset_arity
+from pyspark_delta.spark.streaming.sink import BatchWriter, DeltaSink, from_dataset_arity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,8 +51,7 @@ class QueryChoices:
         return cls(*(jvm.field(writer, name).get(writer) for name in _FIELDS))
 
     def check(self) -> None:
-        """Raise InvalidOperationError for an output mode or a trigger that Delta tables do not support."""
-        check_output_mode(str(self.output_mode.toString()))
+        """Raise InvalidOperationError for a trigger that Delta tables do not support."""
         kind = str(self.trigger.getClass().getSimpleName())
         if kind.startswith(("Continuous", "RealTime")):
             raise InvalidOperationError(
@@ -98,7 +97,7 @@ def _try_internals(gateway: Any) -> str | None:
     return None
 
 
-def start_query(frame: DataFrame, write: StreamWrite, choices: QueryChoices, options: Mapping[str, str]) -> Any:
+def start_query(frame: DataFrame, write: BatchWriter, choices: QueryChoices, options: Mapping[str, str]) -> Any:
     """Start a query that writes to a Delta table, and return PySpark's StreamingQuery.
 
     `options` are those of Spark: `checkpointLocation` and `queryName`. Raises AnalysisException if Spark knows no

@@ -7,7 +7,7 @@ holds is not computed again, so a query that is stopped or killed anywhere write
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,6 +29,23 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _LOGICAL_RDD = "org.apache.spark.sql.execution.LogicalRDD"
+
+
+class BatchWriter(Protocol):
+    """Writes the batches of a query to the table at a location."""
+
+    @property
+    def location(self) -> str:
+        """The location of the table."""
+        ...
+
+    def check(self, frame: DataFrame) -> None:
+        """Raise what the first batch would raise, before the query starts."""
+        ...
+
+    def write(self, frame: DataFrame, number: int) -> None:
+        """Write a batch in the thread of its query, unless the table holds it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,7 @@ class DeltaSink(JavaProxy):
     class Java:
         implements: ClassVar[tuple[str, ...]] = ("org.apache.spark.sql.execution.streaming.Sink",)
 
-    def __init__(self, spark: SparkSession, write: StreamWrite) -> None:
+    def __init__(self, spark: SparkSession, write: BatchWriter) -> None:
         super().__init__(jvm_of(spark))
         self._context: SparkContext = spark.sparkContext
         self._write = write
