@@ -74,7 +74,7 @@ def test_batches_are_the_same(
 
     def theirs() -> Batches:
         found = delta_spark_server.ask(
-            "stream", path=str(table), checkpoint=str(checkpoint), options=options, columns=columns
+            "batches", path=str(table), checkpoint=str(checkpoint), options=options, columns=columns
         )
         return {int(number): rows for number, rows in found.items()}
 
