@@ -15,6 +15,8 @@ from tests.spark.stream_runs import offsets, position, rewind, run, started
 
 from pyspark_delta import DeltaTable, StreamSchemaError, Table
 from pyspark_delta.spark.streaming.relation import StreamFileIndex
+from pyspark_delta.streaming.checkpoint import read_checkpoint, reset_offset
+from pyspark_delta.streaming.offset import Offset
 
 
 @pytest.fixture
@@ -361,3 +363,20 @@ def test_streams_in_sql(delta_spark: SparkSession, numbers: Path) -> None:
         delta_spark.catalog.dropTempView("small")
     limited = delta_spark.sql(f"SELECT * FROM STREAM(delta.`{numbers}`) WITH ('startingVersion' = 1)")
     assert [row[0] for row in in_memory(limited, "from_sql")] == [6, 7, 8, 9]
+
+
+# --------------------------------------------------------------------------------------------------- checkpoints
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_checkpoint_is_reset(delta_spark: SparkSession, numbers: Path, tmp_path: Path, version: int) -> None:
+    """Spark accepts the file of offsets, in both of its formats."""
+    checkpoint, frame = tmp_path / "c", stream(delta_spark, numbers)
+    delta_spark.conf.set("spark.sql.streaming.offsetLog.formatVersion", version)
+    try:
+        assert run(frame, checkpoint).ids == list(range(10))
+        found = read_checkpoint(str(checkpoint))
+        [source] = found.latest.offsets
+        assert (found.latest.is_complete, found.latest.offsets[source].version) == (True, 2)
+        reset_offset(found, source, Offset(found.latest.offsets[source].table_id, 1))
+        assert run(frame, checkpoint).ids == list(range(6, 10))
+    finally:
+        delta_spark.conf.unset("spark.sql.streaming.offsetLog.formatVersion")
