@@ -449,13 +449,6 @@ def test_a_write_to_a_catalog_table_never_loses_rows_silently(plain_spark: Spark
         plain_spark.sql("DROP TABLE lost_by_insert")
 
 
-def test_streaming_writes_are_refused(plain_spark: SparkSession, tmp_path: Path) -> None:
-    rates = plain_spark.readStream.format("rate").load()
-    writer = rates.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    with pytest.raises(InvalidOperationError, match="Nothing was written"), translate():
-        writer.start(str(tmp_path / "t")).awaitTermination(60)
-
-
 @pytest.mark.parametrize("table_id", ["delta-hist/streaming-dv-rt-append", "kernel-rs-hist/row-tracking-write"])
 def test_c327_c328_row_ids_are_read_on_request(
     plain_spark: SparkSession, delta_spark: SparkSession, golden_table: Callable[[str], Path], table_id: str

@@ -49,13 +49,17 @@ class DefaultSource(DataSource):
 
             try:
                 return self._resolve().spark_schema()
-            except InvalidOptionError:
+            except InvalidOptionError as error:
                 # Spark does not say if the rows are read as a stream, whose options are errors in other reads.
                 if not has_stream_options(self.options):
                     raise
                 from pyspark_delta.spark.source.stream_reader import StreamRequest
 
-                return StreamRequest.parse(self.options).spark_schema()
+                try:
+                    request = StreamRequest.parse(self.options)
+                except InvalidOptionError:
+                    raise error from None
+                return request.spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         with boundary():
