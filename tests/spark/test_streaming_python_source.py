@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.made_tables import DataFile, make_table
 from tests.spark.stream_runs import offsets, position, rewind, run
 
-from pyspark_delta import DeltaTable
+from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.spark.streaming import reading
 
@@ -74,6 +74,20 @@ def test_limits_and_beginnings(
     assert run(latest, checkpoint).ids == [20, 21]
     assert run(stream(plain_spark, numbers, startingVersion=1), tmp_path / "c4").ids == [20, 21]
     assert run(stream(plain_spark, numbers, where="id > 6"), tmp_path / "c5").ids == [7, 8, 10, 20, 21]
+
+
+def test_a_change_feed(plain_spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "feed"
+    properties = {"delta.enableChangeDataFeed": True, "delta.enableDeletionVectors": True}
+    Table.create(str(path), "id BIGINT", properties=properties).append({"id": list(range(4))})
+    Table.open(str(path)).delete("id = 2")
+    Table.open(str(path)).update({"id": "30"}, where="id = 3")
+    feed = stream(plain_spark, path, readChangeFeed=True, startingVersion=0, maxFilesPerTrigger=1)
+    columns = ["id", "_change_type", "_commit_version"]
+    found = run(feed.select(*columns), tmp_path / "c")
+    expected = Table.open(str(path)).changes(0, columns=columns).to_arrow().to_pylist()
+    assert found.rows == sorted(tuple(row.values()) for row in expected)
+    assert len(found.batches) == 3
 
 
 def test_errors(plain_spark: SparkSession, delta_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:

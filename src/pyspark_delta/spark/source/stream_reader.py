@@ -55,16 +55,12 @@ class StreamRequest:
     def parse(cls, options: Mapping[str, str]) -> StreamRequest:
         """Parse the options. Raises InvalidOptionError."""
         read = StreamRead.parse(None, options)
-        for option, is_given, instead in (
-            ("readChangeFeed", read.options.changes, ", or read the feed in batches with spark.read"),
-            ("schemaTrackingLocation", read.options.schema_location is not None, ""),
-        ):
-            if is_given:
-                raise InvalidOptionError(
-                    f"Streams in Python workers do not take the option '{option}'. Call pyspark_delta.enable(spark) in "
-                    f"a classic session{instead}.",
-                    option=option,
-                )
+        if read.options.schema_location is not None:
+            raise InvalidOptionError(
+                "Streams in Python workers do not take the option 'schemaTrackingLocation'. Call "
+                "pyspark_delta.enable(spark) in a classic session.",
+                option="schemaTrackingLocation",
+            )
         return cls(read)
 
     def planner(self) -> StreamPlanner:
@@ -144,9 +140,9 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _context(self, source: FileSource) -> ReadContext:
         """Return how tasks read files: the rows that the option `where` selects."""
         read = self._request.read
-        where, schema = read.options.where, source.configuration.schema
+        where, schema = read.options.where, source.schema
         residual = None if where is None else parse_predicate(where, schema, time_zone=read.time_zone)
-        return source.read_context(time_zone=read.time_zone, residual=residual)
+        return source.read_context(schema.fields, time_zone=read.time_zone, residual=residual)
 
     def _position(self, offset: dict[str, Any]) -> Offset | None:
         """Return the offset; None for the initial one."""
