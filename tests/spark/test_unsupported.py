@@ -15,7 +15,6 @@ from pyspark_delta.table import Table
 
 ONLY_ON_CLASSIC_SESSIONS = (
     "CREATE VIEW v AS SELECT * FROM {t}",
-    "CACHE TABLE c AS SELECT * FROM {t}",
     "EXECUTE IMMEDIATE 'DELETE FROM {t}'",
     "BEGIN DELETE FROM {t}; END",
 )
