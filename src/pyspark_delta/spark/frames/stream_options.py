@@ -38,6 +38,7 @@ _ELSEWHERE = {
     for name in names
 }
 """Options that do not belong to a stream, and what to do instead."""
+_OF_OTHER_READS = {"readchangefeed", "readchangedata", "startingversion", "startingtimestamp", "where"}
 _TIME_TRAVEL = ("versionasof", "timestampasof")
 
 
@@ -82,9 +83,9 @@ class StreamRead:
         return cls(location, StreamOptions.parse(values, time_zone=zone), storage_options, zone)
 
 
-def has_stream_options(given: Mapping[str, str]) -> bool:
-    """Return True if an option is one of streams."""
-    folded = {name.lower() for name in STREAM_OPTIONS}
+def has_stream_options(given: Mapping[str, str], *, only: bool = False) -> bool:
+    """Return True if an option is one of streams; with `only`, one that other reads do not have."""
+    folded = {name.lower() for name in STREAM_OPTIONS} - (_OF_OTHER_READS if only else set())
     return any(name.lower() in folded for name in given)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DefaultSource", "DeltapySource"]
 
+_NO_START = "DELTA_NO_START_FOR_CDC_READ"  # a stream needs none
+
 
 class DefaultSource(DataSource):
     """Reads and writes Delta tables.
@@ -51,7 +53,7 @@ class DefaultSource(DataSource):
                 return self._resolve().spark_schema()
             except InvalidOptionError as error:
                 # Spark does not say if the rows are read as a stream, whose options are errors in other reads.
-                if not has_stream_options(self.options):
+                if not has_stream_options(self.options, only=error.error_class == _NO_START):
                     raise
                 from pyspark_delta.spark.source.stream_reader import StreamRequest
 
