@@ -21,7 +21,7 @@ def writer(frame: DataFrame, checkpoint: Path, **options: object) -> Any:
     return made.options(checkpointLocation=str(checkpoint), **options)  # type: ignore[arg-type]
 
 
-def test_each_batch_is_written_once(plain_spark: SparkSession, tmp_path: Path) -> None:
+def test_c180_each_batch_is_written_once(plain_spark: SparkSession, tmp_path: Path) -> None:
     source, path, checkpoint = Source(plain_spark, tmp_path), str(tmp_path / "table"), tmp_path / "checkpoint"
     query = run(writer(source.stream(), checkpoint, userMetadata="u").start(path))
     assert ids(path) == source.ids

@@ -59,7 +59,7 @@ def test_c393_columns(sql: SparkSession, path: str) -> None:
             sql.sql(f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 42")
 
 
-def test_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None:
+def test_c384_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None:
     """CREATE TABLE and ALTER TABLE declare them, in every catalog."""
     warehouse, made = Warehouse(tmp_path / "w"), f"delta.`{path}2`"
     try:

@@ -73,7 +73,7 @@ def test_disable_is_inherited_too(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.smoke
-def test_a_repeated_batch_changes_nothing(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
+def test_c180_a_repeated_batch_changes_nothing(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
     """The block writes two tables, one of them three times, with the batch's session, another one, and threads."""
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     for path in (first, second):

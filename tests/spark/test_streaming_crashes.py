@@ -52,7 +52,7 @@ def killed(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_query_writes_every_batch_once(delta_spark: SparkSession, killed: Path, point: str) -> None:
+def test_c180_a_killed_query_writes_every_batch_once(delta_spark: SparkSession, killed: Path, point: str) -> None:
     folder = killed / point
     path, checkpoint = folder / "t", folder / "c"
     assert numbers(checkpoint / "offsets") == ([0] if point == "latest" else [0, 1])

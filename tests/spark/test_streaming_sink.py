@@ -66,7 +66,7 @@ def test_each_batch_is_one_commit_which_names_it(source: Source, tmp_path: Path)
 
 
 @pytest.mark.smoke
-def test_a_committed_batch_is_not_computed_again(source: Source, tmp_path: Path) -> None:
+def test_c180_a_committed_batch_is_not_computed_again(source: Source, tmp_path: Path) -> None:
     """Spark repeats a batch that is not in its commit log, as after a crash between the table's commit and Spark's."""
     path, checkpoint = tmp_path / "t", tmp_path / "c"
     run(writer(source.stream(), checkpoint).start(str(path)))

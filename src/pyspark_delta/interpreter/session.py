@@ -31,7 +31,7 @@ class Session:
         return self.names.resolve(reference).open(time)
 
     def query(self, text: str) -> pa.RecordBatchReader:
-        """Run a query over tables of this session. Raises as `run_query`."""
+        """Run a query over the tables that its names mean. Raises as `run_query`."""
         return run_query(text, lambda name, time: self.open(name, time).scan(), self.changes, self.engine)
 
     def changes(self, call: ChangeCall) -> Changes:

@@ -14,7 +14,8 @@ import orjson
 
 from pyspark_delta.errors import FileNotFoundInStoreError, InvalidOffsetError, InvalidOperationError
 from pyspark_delta.storage import ObjectStore, store_for
-from pyspark_delta.storage.paths import file_name, join
+from pyspark_delta.storage.paths import join
+from pyspark_delta.streaming.numbered_files import numbers_in
 from pyspark_delta.streaming.offset import Offset
 
 _OFFSETS, _COMMITS, _METADATA = "offsets", "commits", "metadata"
@@ -53,10 +54,10 @@ def read_checkpoint(location: str, storage_options: Mapping[str, str] | None = N
     """
     query_id = query_id_of(location, storage_options)
     store = store_for(location, dict(storage_options or {}))
-    complete = set(_numbers(store, location, _COMMITS))
+    complete = set(numbers_in(store, join(location, _COMMITS)))
     batches = tuple(
         CheckpointBatch(number, number in complete, _delta_offsets(_read(store, location, number)))
-        for number in _numbers(store, location, _OFFSETS)
+        for number in numbers_in(store, join(location, _OFFSETS))
     )
     if not batches:
         raise InvalidOperationError(
@@ -117,15 +118,6 @@ def chosen_source(checkpoint: QueryCheckpoint, source: str | None) -> str:
             f"{', '.join(sources) or 'none'}."
         )
     return source
-
-
-def _numbers(store: ObjectStore, location: str, directory: str) -> list[int]:
-    prefix = join(location, directory, "")
-    try:
-        names = [file_name(file.path) for file in store.list_from(f"{prefix.rstrip('/')}/") if file.path]
-    except FileNotFoundInStoreError:
-        return []
-    return sorted(int(name) for name in names if name.isdecimal() and name.isascii())
 
 
 def _read(store: ObjectStore, location: str, number: int) -> list[str]:

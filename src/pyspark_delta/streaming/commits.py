@@ -12,17 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.columns import (
-    BASE_ROW_ID,
-    DATA_CHANGE,
-    DEFAULT_ROW_COMMIT_VERSION,
-    DELETION_VECTOR,
-    MODIFICATION_TIME,
-    PARTITION_VALUES,
-    PATH,
-    SIZE,
-    STATS,
-)
+from pyspark_delta.actions.columns import CLUSTERING_PROVIDER, DATA_CHANGE, FILE_FIELDS, PATH, TAGS
 from pyspark_delta.actions.model import CommitInfo
 from pyspark_delta.changes.commits import commit_info, declared_in
 from pyspark_delta.changes.configuration_ranges import Declared
@@ -31,16 +21,7 @@ from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.storage import ObjectStore
 
-FILE_COLUMNS = (
-    PATH,
-    PARTITION_VALUES,
-    SIZE,
-    MODIFICATION_TIME,
-    STATS,
-    DELETION_VECTOR,
-    BASE_ROW_ID,
-    DEFAULT_ROW_COMMIT_VERSION,
-)
+FILE_COLUMNS = tuple(field for field in FILE_FIELDS if field not in (TAGS, CLUSTERING_PROVIDER))
 """The columns of the files of a stream."""
 
 
@@ -49,7 +30,8 @@ class StreamCommit:
     """One commit. Its files are its `add` actions with `dataChange`, in the order of the log: the rows of `parsed`, the
     files of commits that were parsed together, from `start` to before `end`.
 
-    `removes` is True if it also removes files with `dataChange`.
+    `removes` is True if it also removes files with `dataChange`. `possible` is True for each row of `parsed` that a
+    condition on the rows does not rule out; None without a condition.
     """
 
     declared: Declared
@@ -58,6 +40,7 @@ class StreamCommit:
     start: int
     end: int
     removes: bool
+    possible: pa.BooleanArray | None = None
 
     @property
     def operation(self) -> str:

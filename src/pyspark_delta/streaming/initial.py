@@ -18,13 +18,13 @@ from pyspark_delta.actions.columns import (
     PARTITION_VALUES,
     PATH,
     SIZE,
-    STATS,
 )
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.scan.matches import possible_files
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Sizes
+from pyspark_delta.streaming.commits import FILE_COLUMNS
 
 
 class InitialFiles:
@@ -83,7 +83,7 @@ class InitialFiles:
         if self._counted is not None:
             chosen = chosen.filter(self._counted.slice(first, len(chosen)))
         files = self._files.take(chosen)
-        for absent in (PARTITION_VALUES, STATS, DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION):
+        for absent in FILE_COLUMNS:
             if absent.name not in files.column_names:
                 files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
         return files

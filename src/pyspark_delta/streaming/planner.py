@@ -37,8 +37,6 @@ from pyspark_delta.streaming.rows import RowContents
 from pyspark_delta.streaming.schema_changes import check_schema
 from pyspark_delta.streaming.schema_tracking import SchemaTracking
 
-__all__ = ["BatchFiles", "StreamPlanner"]
-
 
 class StreamPlanner:
     """Plans the batches of a stream over the table of `snapshot`, whose schema the rows have."""
@@ -215,9 +213,7 @@ class StreamPlanner:
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial.version != version:
             snapshot = initial_snapshot_of(self._log, version)
-            check_schema(
-                self._start.configuration, snapshot.configuration, version, later=version > self._start.version
-            )
+            self._check_schema(snapshot)
             self._initial = InitialFiles(snapshot, self._contents.where, self._options.time_zone)
         return self._initial
 
@@ -300,7 +296,7 @@ class StreamPlanner:
 
 
 def _last_version(end: Offset) -> int:
-    """Return the last version of which a batch up to `end` may have files."""
+    """Return the last version whose files a batch that ends at `end` may contain."""
     return end.version if end.index >= 0 or end.initial else end.version - 1
 
 

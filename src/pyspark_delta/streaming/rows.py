@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -47,38 +48,38 @@ class RowContents:
 
     def load(self, store: ObjectStore, files: Sequence[CommitFile]) -> list[StreamCommit]:
         """Read some commits. Raises CorruptLogError."""
-        return load_commits(store, files, self._start.partition_names)
+        commits = load_commits(store, files, self._start.partition_names)
+        if self._where is None or not commits:
+            return commits
+        possible = self._possible(commits[0].parsed, self._where)  # all of them were parsed together
+        return [replace(commit, possible=possible) for commit in commits]
 
     def sizes(self, commit: StreamCommit) -> Sizes:
         """Return the files of a commit. Raises the errors of `checks.reads_files`."""
-        count = self._count(commit)
-        if self._where is None:
-            return Sizes(commit.parsed[SIZE.name].slice(commit.start, count))
-        files = commit.parsed.slice(commit.start, count)
-        return Sizes(files[SIZE.name], counted=self._possible(files, self._where))
+        start, count = commit.start, self._count(commit)
+        counted = None if commit.possible is None else commit.possible.slice(start, count)
+        return Sizes(commit.parsed[SIZE.name].slice(start, count), counted=counted)
 
     def batch(self, initial: InitialPiece | None, pieces: Sequence[Piece[StreamCommit]]) -> list[BatchFiles]:
         """Return the files of a batch, in order. Raises the errors of `sizes`."""
         schema = pa.schema(FILE_COLUMNS)
         found = [] if initial is None else [initial.files.select(schema.names)]
-        found += [table.slice(start, end - start) for table, start, end in self._ranges(pieces)]
+        found += [_files(commit, start, end - start) for commit, start, end in self._ranges(pieces)]
         files = pa.concat_tables([schema.empty_table(), *found])
-        if self._where is not None:
-            files = files.filter(self._possible(files, self._where))
         return [BatchFiles(file_source(self._start), without_excluded(files, self._options.exclude))]
 
-    def _ranges(self, pieces: Sequence[Piece[StreamCommit]]) -> list[tuple[pa.Table, int, int]]:
-        """Return the rows of the files of pieces; files that were parsed together and follow each other are one."""
-        ranges: list[tuple[pa.Table, int, int]] = []
+    def _ranges(self, pieces: Sequence[Piece[StreamCommit]]) -> list[tuple[StreamCommit, int, int]]:
+        """Return the rows of `parsed` of pieces. Files that were parsed together and adjoin are one range."""
+        ranges: list[tuple[StreamCommit, int, int]] = []
         for piece in pieces:
             commit, count = piece.commit, self._count(piece.commit)
             start = commit.start + min(piece.first, count)
             end = commit.start + (count if piece.end is None else min(piece.end, count))
             if end <= start:
                 continue
-            if ranges and ranges[-1][0] is commit.parsed and ranges[-1][2] == start:
+            if ranges and ranges[-1][0].parsed is commit.parsed and ranges[-1][2] == start:
                 start = ranges.pop()[1]
-            ranges.append((commit.parsed, start, end))
+            ranges.append((commit, start, end))
         return ranges
 
     def _possible(self, files: pa.Table, where: Expression) -> pa.BooleanArray:
@@ -96,3 +97,9 @@ class RowContents:
             return 0
         reads = reads_files(commit, self._start.configuration, self._start.version, self._options)
         return commit.num_files if reads else 0
+
+
+def _files(commit: StreamCommit, start: int, count: int) -> pa.Table:
+    """Return some files that were parsed with a commit, without those that a condition rules out."""
+    files = commit.parsed.slice(start, count)
+    return files if commit.possible is None else files.filter(commit.possible.slice(start, count))

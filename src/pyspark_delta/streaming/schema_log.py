@@ -24,7 +24,8 @@ from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import parse_schema, schema_to_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.storage import store_for
-from pyspark_delta.storage.paths import file_name, join
+from pyspark_delta.storage.paths import join
+from pyspark_delta.streaming.numbered_files import numbers_in
 
 _FORMAT = "v1"
 _TRACKED_PROPERTIES = "delta."
@@ -124,7 +125,7 @@ class SchemaLog:
 
     def latest(self) -> tuple[int, SchemaEntry] | None:
         """Return the newest entry and its number; None if the log is empty. Raises StreamSchemaError."""
-        numbers = self._numbers()
+        numbers = numbers_in(self._store, self.location)
         return None if not numbers else (numbers[-1], self.entry(numbers[-1]))
 
     def entry(self, number: int) -> SchemaEntry:
@@ -159,13 +160,6 @@ class SchemaLog:
                 sqlstate="22000",
                 location=self.location,
             ) from None
-
-    def _numbers(self) -> list[int]:
-        try:
-            names = [file_name(file.path) for file in self._store.list_from(f"{self.location}/")]
-        except FileNotFoundInStoreError:
-            return []
-        return sorted(int(name) for name in names if name.isdecimal() and name.isascii())
 
     def _path(self, number: int) -> str:
         return join(self.location, str(number))

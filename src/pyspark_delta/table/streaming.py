@@ -23,9 +23,10 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Limits
+from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
 from pyspark_delta.streaming.options import DEFAULT_MAX_FILES, StreamOptions
-from pyspark_delta.streaming.planner import BatchFiles, StreamPlanner
+from pyspark_delta.streaming.planner import StreamPlanner
 from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.readable import Readable
 from pyspark_delta.table.scan import Rest
@@ -71,7 +72,7 @@ class StreamBatch(Readable):
         self, columns: Sequence[str] | None = None, where: Expression | None = None, limit: int | None = None
     ) -> pa.RecordBatchReader:
         output = self._schema.names if columns is None else columns
-        plans = [_plan(part, output, all_of(self._condition, where)) for part in self._parts]
+        plans = [_plan(part, output, self._condition, where) for part in self._parts]
         schema = schema_to_arrow(StructType(select_columns(output, self._schema)), all_nullable=True)
         read = read_plan if limit is None else Rest(limit)
         return pa.RecordBatchReader.from_batches(schema, chain.from_iterable(map(read, plans)))
@@ -223,12 +224,14 @@ class StreamedTable:
         return TableStream(planner, start, columns, condition)
 
 
-def _plan(part: BatchFiles, columns: Sequence[str], where: Expression | None) -> ScanPlan:
-    """Return the plan to read some columns of the rows of files that meet a condition."""
-    schema = part.source.schema
-    output = select_columns(columns, schema)
-    files = part.files
-    if where is not None and not part.source.constants:
-        files = keep_possible(files, part.source.configuration, where)
-    context = part.source.read_context(output, residual=where, time_zone="UTC")
-    return ScanPlan(part.source.version or 0, StructType(output), context, files)
+def _plan(part: BatchFiles, columns: Sequence[str], planned: Expression | None, where: Expression | None) -> ScanPlan:
+    """Return the plan to read some columns of the rows of files that meet two conditions.
+
+    The planner of the stream has left out files by the first one.
+    """
+    source, files = part.source, part.files
+    output = select_columns(columns, source.schema)
+    if where is not None and not source.constants:
+        files = keep_possible(files, source.configuration, where)
+    context = source.read_context(output, residual=all_of(planned, where), time_zone="UTC")
+    return ScanPlan(source.version or 0, StructType(output), context, files)

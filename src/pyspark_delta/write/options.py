@@ -156,6 +156,11 @@ def _check_combination(options: WriteOptions) -> None:
             "The option 'targetAlias' names the table in the condition of the option 'replaceOn', which is not given.",
             option="targetAlias",
         )
+    check_layout(options)
+
+
+def check_layout(options: WriteOptions) -> None:
+    """Raise InvalidOptionError for a new table that is both partitioned and clustered."""
     if options.partition_by and options.cluster_by:
         raise InvalidOptionError(
             "A table can be partitioned (partitionBy) or clustered (clusterBy), not both.",

@@ -44,7 +44,7 @@ def test_show_create_table_creates_the_same_table(run: Run, tmp_path: Path) -> N
     )
 
 
-def test_create_table_declares_constraints(run: Run, tmp_path: Path) -> None:
+def test_c384_create_table_declares_constraints(run: Run, tmp_path: Path) -> None:
     run("CREATE TABLE t (id BIGINT NOT NULL CHECK (id > 0) COMMENT 'a', k INT, CONSTRAINT Few CHECK (k < 10))")
     table = Table.open(tmp_path / "t")
     assert table.metadata.configuration == {"delta.constraints.t_chk_1": "id > 0", "delta.constraints.few": "k < 10"}

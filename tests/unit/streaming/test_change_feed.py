@@ -97,7 +97,7 @@ def test_a_batch_goes_from_the_snapshot_into_commits_by_index(log: Log) -> None:
     assert kinds(run.restart(), Limits(files=3)) == [("d", "insert", 2)]
 
 
-def test_a_commit_with_change_data_is_whole(log: Log) -> None:
+def test_c169_a_commit_with_change_data_is_whole(log: Log) -> None:
     log.append("a")
     log.commit(add("b"), cdc("_change_data/1"), remove("a"), cdc("_change_data/2"), cdc("_change_data/3"))
     log.append("c")
@@ -117,7 +117,7 @@ def test_an_offset_within_change_data_counts_change_data_alone(log: Log) -> None
     assert [path for path, *_ in found] == ["_change_data/2"]
 
 
-def test_a_commit_with_deletion_vectors_is_whole_and_gives_the_rows_that_differ(tmp_path: Path) -> None:
+def test_c173_a_commit_with_deletion_vectors_is_whole_and_gives_the_rows_that_differ(tmp_path: Path) -> None:
     log = Log(str(tmp_path))
     log.create(protocol=VECTORS, configuration=FEED)
     log.append("a", "b")
@@ -180,7 +180,7 @@ def test_the_feed_must_be_on_in_every_commit(tmp_path: Path, at_start: bool) -> 
         assert kinds(later) == [("b", "insert", 3)]
 
 
-def test_times_are_those_in_commits_from_the_version_that_has_them(tmp_path: Path) -> None:
+def test_c171_times_are_those_in_commits_from_the_version_that_has_them(tmp_path: Path) -> None:
     log = Log(str(tmp_path))
     log.create(protocol=LEGACY, configuration=FEED)
     log.append("a")

@@ -77,7 +77,7 @@ def refused(run: Run, kind: type[DeltaError], error_class: str, *facts: str) -> 
         ([add("c"), remove("a", dataChange=False)], None, ["c"]),
     ],
 )
-def test_a_commit(log: Log, actions: list[Json], error_class: str | None, files: list[str]) -> None:
+def test_c150_a_commit(log: Log, actions: list[Json], error_class: str | None, files: list[str]) -> None:
     for allowing in (None, *ALLOWING):
         run = log.stream(**({allowing: "true"} if allowing else {}))
         run.end = Offset(TABLE_ID, 2)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+QUERY_ID = "sql.streaming.queryId"
+"""The local property with the id of the query, in the thread of a streaming query and in its tasks."""
+
+
 class BatchTransactions:
     """The transactions of one micro-batch, one for each write or statement.
 

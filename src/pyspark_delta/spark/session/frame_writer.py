@@ -16,6 +16,7 @@ from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import insert_into, save
 from pyspark_delta.spark.session.format_check import FormatCheckedWriter
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
+from pyspark_delta.spark.session.mixins import column_names, path_option
 from pyspark_delta.spark.session.sql_hooks import has_sql
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.options import parse_options
@@ -43,7 +44,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
         return self
 
     def partitionBy(self, *cols: Any) -> Any:
-        self._delta_partitioning = _names(cols)
+        self._delta_partitioning = column_names(cols)
         return super().partitionBy(*cols)
 
     def bucketBy(self, numBuckets: int, col: Any, *cols: Any) -> Any:
@@ -55,7 +56,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
         return super().sortBy(col, *cols)
 
     def clusterBy(self, *cols: Any) -> Any:
-        self._delta_clustering = _names(cols)
+        self._delta_clustering = column_names(cols)
         return super().clusterBy(*cols)
 
     def save(
@@ -76,7 +77,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
     ) -> None:
         partitioning = self._delta_partitioning
         if partitionBy is not None:
-            partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
+            partitioning = column_names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
         if self._delta_buckets is not None:
             raise InvalidOperationError(
                 f"Delta tables have no buckets: leave {self._delta_buckets} out, or use clusterBy."
@@ -106,7 +107,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
         found = find(self._delta_session, name)
         if found is not None:
             given = {**options, **found.storage_options}
-            path = _path_in(self._delta_options.items(options)) if found.register is not None else None
+            path = path_option(self._delta_options.items(options)) if found.register is not None else None
             self._delta_save(path or found.path, mode, partitionBy, given, found.catalog_table)
             if found.register is not None:
                 found.register(normalize_location(path or found.path), path is not None)
@@ -167,18 +168,8 @@ def refusing_views(name: str) -> Iterator[None]:
         ) from error
 
 
-def _names(columns: Any) -> tuple[str, ...]:
-    if len(columns) == 1 and isinstance(columns[0], list | tuple):
-        columns = columns[0]
-    return tuple(columns)
-
-
-def _path_in(options: Mapping[str, str]) -> str | None:
-    return next((value for key, value in options.items() if key.lower() == "path"), None)
-
-
 def _location_to_save(path: Any, options: Mapping[str, str]) -> str:
-    target = path or _path_in(options)
+    target = path or path_option(options)
     if not target:
         raise InvalidOptionError(
             'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',

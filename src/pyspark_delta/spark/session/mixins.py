@@ -89,6 +89,18 @@ class GivenOptions:
         return dict(both._given.values())
 
 
+def column_names(columns: Any) -> tuple[str, ...]:
+    """Return the names that PySpark's methods take as arguments, or as one list."""
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    return tuple(columns)
+
+
+def path_option(options: Mapping[str, str]) -> str | None:
+    """Return the option `path`, whose name is case-insensitive; None if it is not given."""
+    return next((value for key, value in options.items() if key.lower() == "path"), None)
+
+
 def mix_in(mixin: Any, target: Any, origin: SparkSession | DataFrame) -> Any:
     """Add the mixin to one of PySpark's readers or writers if its session is enabled, and return it.
 

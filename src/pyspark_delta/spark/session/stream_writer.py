@@ -23,7 +23,7 @@ from pyspark_delta.spark.session.identifiers import (
     identify_or_create,
     is_named,
 )
-from pyspark_delta.spark.session.mixins import mixed_class
+from pyspark_delta.spark.session.mixins import column_names, mixed_class, path_option
 from pyspark_delta.spark.session.sql_hooks import has_sql, install_sql, uninstall_sql
 from pyspark_delta.spark.streaming.errors import CausedQuery, function_errors
 from pyspark_delta.spark.streaming.query import (
@@ -37,7 +37,7 @@ from pyspark_delta.spark.streaming.sink import StreamWrite
 from pyspark_delta.spark.streaming.upsert import StreamUpsert
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
-from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.options import WriteOptions, check_layout
 from pyspark_delta.write.stream_options import SPARK_OPTIONS, check_no_void, parse_keys, parse_stream_options
 from pyspark_delta.write.stream_target import create_for_stream
 
@@ -74,11 +74,11 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         return super().foreachBatch(_enabled(func) if self._delta_is_classic else func)
 
     def partitionBy(self, *cols: Any) -> Any:
-        self._delta_partitioning = _names(cols)
+        self._delta_partitioning = column_names(cols)
         return super().partitionBy(*cols)
 
     def clusterBy(self, *cols: Any) -> Any:
-        self._delta_clustering = _names(cols)
+        self._delta_clustering = column_names(cols)
         return super().clusterBy(*cols)
 
     def queryName(self, queryName: str) -> Any:
@@ -197,11 +197,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
             dynamic_partitions=False,
             catalog_table=table.catalog_table,
         )
-        if options.partition_by and options.cluster_by:
-            raise InvalidOptionError(
-                "A table can be partitioned (partitionBy) or clustered (clusterBy), not both.",
-                error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
-            )
+        check_layout(options)
         return options
 
 
@@ -214,7 +210,7 @@ def _create(
     """Create the table of a name unless it exists; return it, and the options of its writes."""
     spark, data = frame.sparkSession, frame_schema(frame)
     check_no_void(data)
-    path = _path_in(given) if table.register is not None else None
+    path = path_option(given) if table.register is not None else None
     location = normalize_location(path or table.path)
     defaults = write_defaults.default_properties(spark)
     create_for_stream(location, data, options, f"PySpark/{spark.version}", defaults)
@@ -259,18 +255,8 @@ def _sql_in_clone(spark: SparkSession) -> Iterator[None]:
         uninstall_sql(spark)
 
 
-def _names(columns: Any) -> tuple[str, ...]:
-    if len(columns) == 1 and isinstance(columns[0], list | tuple):
-        columns = columns[0]
-    return tuple(columns)
-
-
-def _path_in(options: Mapping[str, str]) -> str | None:
-    return next((value for key, value in options.items() if key.lower() == "path"), None)
-
-
 def _location(path: Any, options: Mapping[str, str]) -> str:
-    target = path or _path_in(options)
+    target = path or path_option(options)
     if not target:
         raise InvalidOptionError(
             'Writing a stream of format \'delta\' needs a path, as in df.writeStream.format("delta").start("/path"), '

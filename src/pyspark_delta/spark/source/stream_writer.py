@@ -1,7 +1,7 @@
 """Streams that the Python Data Source writes: tasks write files, and a process for each batch commits them.
 
-Both learn the query and the number of the batch from Spark, and skip a batch that the table holds. A new table is made
-when the query starts.
+Tasks learn the id of the query from Spark. A batch that the table holds is not committed again; its files stay behind
+until VACUUM, because only the commit opens the table. A new table is made when the query starts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark_delta.engines.arrow.write import stored_rows
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.batches import QUERY_ID
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.writer import TaskRows, compact_small_files, needs_enable, packed, unpacked
@@ -33,8 +34,6 @@ from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.pipeline import commit_plan, open_table, plan_write, stage_plan
 from pyspark_delta.write.stream_options import check_no_void, parse_stream_options
 from pyspark_delta.write.stream_target import create_for_stream
-
-_QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # local properties of a query's jobs
 
 
 @dataclass
@@ -113,12 +112,9 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         """Write the rows of this task; return its files for `commit`."""
         with boundary():
             plan, task = self._write.plan, TaskContext.get()
-            query, number = (task.getLocalProperty(name) if task else None for name in (_QUERY_ID, _BATCH_ID))
-            known = query is not None and number is not None
-            if known and self._write.newest(self._write.batch(str(query), int(str(number)))) is None:
-                return WrittenBatch(packed(written_files([])), query)
             rows = (stored_rows(plan, batch) for batch in iterator)
             part = task.partitionId() if task else 0
+            query = task.getLocalProperty(QUERY_ID) if task else None
             return WrittenBatch(packed(written_files(write_side_by_side(plan.context, rows, part))), query)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -317,7 +317,8 @@ def _try(spark: SparkSession) -> str | None:
 
 def _warn(reason: str) -> None:
     warnings.warn(
-        f"SQL statements of this session cannot name Delta tables, because {reason}. DataFrames and DeltaTable work.",
+        f"SQL statements of the Spark session cannot name Delta tables, because {reason}. DataFrames and DeltaTable "
+        "work.",
         DeltaWarning,
         stacklevel=5,
     )

@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.spark.conf.batches import BatchTransactions, naming
+from pyspark_delta.spark.conf.batches import QUERY_ID, BatchTransactions, naming
 from pyspark_delta.write.options import transaction_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_QUERY_ID = "sql.streaming.queryId"
 
 
 @contextmanager
@@ -51,7 +49,7 @@ def query_id(spark: SparkSession) -> str | None:
     """Return the id of the streaming query that runs in this thread of a classic session; None if there is none."""
     if not hasattr(spark, "_jsparkSession"):
         return None
-    return spark.sparkContext.getLocalProperty(_QUERY_ID)
+    return spark.sparkContext.getLocalProperty(QUERY_ID)
 
 
 def _query_id(spark: SparkSession, checkpoint: str | None) -> str:

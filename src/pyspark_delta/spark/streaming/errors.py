@@ -143,7 +143,7 @@ def _java_of(error: BaseException) -> Any:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, and those during which or because of which it was raised."""
+    """Yield an exception, then its cause or context, and so on."""
     for _ in range(_LONGEST_CHAIN):
         if error is None:
             return

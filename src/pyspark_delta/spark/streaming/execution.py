@@ -11,18 +11,17 @@ from typing import Any
 from pyspark import SparkContext
 
 from pyspark_delta.errors import StreamError, StreamSchemaError
+from pyspark_delta.spark.conf.batches import QUERY_ID
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.streaming.planner import StreamPlanner
 
-_QUERY_ID = "sql.streaming.queryId"
-
 
 def execution_of(jvm: Jvm, session: Any) -> Any:
     """Return the execution of the query whose thread this is; `session` is a session in the JVM."""
     context: Any = SparkContext._active_spark_context
-    query = jvm.root.java.util.UUID.fromString(context.getLocalProperty(_QUERY_ID))
+    query = jvm.root.java.util.UUID.fromString(context.getLocalProperty(QUERY_ID))
     return session.sharedState().activeStreamingQueries().get(query)
 
 

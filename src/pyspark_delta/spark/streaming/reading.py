@@ -1,4 +1,4 @@
-"""From the options of a stream to its DataFrame, by the fastest way that this session has.
+"""From the options of a stream to its DataFrame, by the fastest way that the Spark session has.
 
 The native source is Spark's trait `Source` with Spark's own Parquet scan. The Python Data Source, in which workers read
 the files, takes its place on Spark Connect, and where the JVM cannot read the files or the internals of Spark differ.
@@ -70,7 +70,7 @@ def stream_by_workers(
     """
     if read.catalog_table is not None:
         raise InvalidOperationError(
-            f"The table at '{read.location}' is managed by a catalog, and this session reads streams in Python "
+            f"The table at '{read.location}' is managed by a catalog, and the Spark session reads streams in Python "
             "workers, which cannot ask the catalog for its commits. Use a classic session, with "
             "pyspark_delta.enable(spark).",
             error_class="DELTA_STREAMING_READ_UNSUPPORTED",

@@ -33,7 +33,7 @@ from pyspark_delta.spark.frames.reading import with_all_columns
 from pyspark_delta.spark.frames.relation_columns import table_columns
 from pyspark_delta.spark.streaming.errors import stream_callback
 from pyspark_delta.streaming.commits import FILE_COLUMNS
-from pyspark_delta.streaming.planner import BatchFiles
+from pyspark_delta.streaming.contents import BatchFiles
 
 RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
 _LEAF = f"{RUNTIME}.StreamingExecutionRelation"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
@@ -43,7 +44,9 @@ class Procedures(JavaProxy):
 
     @crossing
     def loadProcedure(self, identifier: Any) -> Any:
-        raise NotImplementedError("the catalog of statements has no procedures to look up")
+        raise InvalidOperationError(
+            f"There is no procedure {identifier.toString()}: Delta's statements are called by their own names."
+        )
 
 
 class StatementProcedure(JavaProxy):
@@ -88,7 +91,7 @@ class ResultRows(JavaProxy):
         execution = frame._jdf.queryExecution()
         plan = execution.analyzed()
         self._schema = plan.schema()
-        # Spark plans the rows when they are collected, so rows that are at hand are not planned here as well.
+        # Spark plans the result again when it is collected. Rows that a plan already holds need no plan of their own.
         is_local = kind_of(plan) == "LocalRelation"
         self._rows = jvm.row_array(plan.data()) if is_local else execution.executedPlan().executeCollect()
 
