@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.properties import parse_size
@@ -20,6 +21,7 @@ _IGNORE_DELETES, _IGNORE_CHANGES = "ignoreDeletes", "ignoreChanges"
 _IGNORE_FILE_DELETION, _SKIP_CHANGE_COMMITS = "ignoreFileDeletion", "skipChangeCommits"
 _CHANGE_FEED = ("readChangeFeed", "readChangeData")
 _WHERE, _SKIP_COMMITS = "where", "skipCommitsWhere"  # ours
+_CHANGES = "changes"  # ours
 _EVENT_TIME_ORDER = "withEventTimeOrder"
 _SCHEMA_LOCATION = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
@@ -38,6 +40,7 @@ STREAM_OPTIONS = (
     "excludeRegex",
     "failOnDataLoss",
     *_CHANGE_FEED,
+    _CHANGES,
     _WHERE,
     _SKIP_COMMITS,
     *_SCHEMA_LOCATION,
@@ -50,13 +53,21 @@ STREAM_OPTIONS = (
 """The names of all options of a stream."""
 
 
+class NewRows(StrEnum):
+    """Which rows of a commit that changes rows are new: those it inserted, or also those it updated."""
+
+    INSERTS = "inserts"
+    UPSERTS = "upserts"
+
+
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """What a stream reads, and in which portions.
 
     `limits` apply to each batch. At most one of `starting_version` (a version, or "latest" for later changes only) and
     `starting_timestamp` (milliseconds since the epoch) is set; without both, the stream begins with all rows of the
-    latest version. `exclude` skips files whose path in the log it matches. `changes` reads the change data feed.
+    latest version. `exclude` skips files whose path in the log it matches. `changes` reads the change data feed;
+    `new_rows` reads the new rows of commits that change rows.
 
     `where` is a condition in Spark's SQL on the rows: files that it rules out are not returned, and cost nothing of the
     limits. The rows of other files are not filtered. `skip_commits_where` is a condition on commits (`CommitFilter`):
@@ -76,6 +87,7 @@ class StreamOptions:
     exclude: re.Pattern[str] | None = None
     fail_on_data_loss: bool = True
     changes: bool = False
+    new_rows: NewRows | None = None
     where: str | None = None
     skip_commits_where: str | None = None
     time_zone: str = "UTC"
@@ -87,6 +99,15 @@ class StreamOptions:
 
     def __post_init__(self) -> None:
         check_start(self.starting_version, self.starting_timestamp)
+        if self.new_rows is not None and (self.changes or self.allows_changes):
+            other = (
+                _CHANGE_FEED[0] if self.changes else _IGNORE_CHANGES if self.ignore_changes else _SKIP_CHANGE_COMMITS
+            )
+            raise InvalidOptionError(
+                f"The options '{_CHANGES}' and '{other}' exclude each other: both say what a stream returns of "
+                "commits that change rows. Set one of them.",
+                option=_CHANGES,
+            )
 
     @property
     def allows_deletes(self) -> bool:
@@ -122,6 +143,7 @@ class StreamOptions:
             exclude=options.pattern("excludeRegex"),
             fail_on_data_loss=options.flag("failOnDataLoss", default=True),
             changes=any(options.flag(name) for name in _CHANGE_FEED),
+            new_rows=options.new_rows(),
             where=options.text(_WHERE),
             skip_commits_where=options.text(_SKIP_COMMITS),
             time_zone=time_zone,
@@ -149,6 +171,18 @@ def check_start(version: int | str | None, timestamp: int | None) -> None:
         )
 
 
+def parse_new_rows(text: str) -> NewRows:
+    """Return the kind of new rows that an option names. Raises InvalidOptionError."""
+    try:
+        return NewRows(text.strip().lower())
+    except ValueError:
+        raise InvalidOptionError(
+            f"The option '{_CHANGES}' is 'inserts' (new rows of changed commits that were inserted) or 'upserts' (rows "
+            f"that were inserted or updated), found '{text}'. For deleted rows too, set {_CHANGE_FEED[0]} to true.",
+            option=_CHANGES,
+        ) from None
+
+
 class _Given:
     """Options by name in lower case."""
 
@@ -165,6 +199,10 @@ class _Given:
         if text.strip().lower() not in ("true", "false"):
             raise InvalidOptionError(f"The option '{name}' is true or false, found '{text}'.", option=name)
         return text.strip().lower() == "true"
+
+    def new_rows(self) -> NewRows | None:
+        text = self.text(_CHANGES)
+        return None if text is None else parse_new_rows(text)
 
     def location(self, names: Sequence[str]) -> str | None:
         text = next((text for name in names if (text := self.text(name)) is not None), None)

@@ -25,6 +25,7 @@ from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
 from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Versioned
 from pyspark_delta.streaming.feed import FeedContents
 from pyspark_delta.streaming.initial import InitialFiles
+from pyspark_delta.streaming.new_rows import NewRowContents
 from pyspark_delta.streaming.offset import (
     AFTER_SCHEMA_CHANGE_INDEX,
     BASE_INDEX,
@@ -45,9 +46,8 @@ class StreamPlanner:
         """Raises StreamSchemaError if the schema log cannot be used, or a change in it needs the user's consent."""
         self._tracking = SchemaTracking.of(snapshot, options)
         start = snapshot if self._tracking is None else self._tracking.start(snapshot)
-        contents: Contents[Any] = FeedContents(start, options) if options.changes else RowContents(start, options)
-        self._contents = contents
-        self._log = CommitLog(snapshot, contents.load)
+        self._contents = _contents(start, options)
+        self._log = CommitLog(snapshot, self._contents.load)
         self._start = start
         self._options = options
         self._initial: InitialFiles | None = None
@@ -293,6 +293,12 @@ class StreamPlanner:
                 latest=self._log.latest_version,
                 location=self._start.location,
             )
+
+
+def _contents(start: Snapshot, options: StreamOptions) -> Contents[Any]:
+    if options.changes:
+        return FeedContents(start, options)
+    return RowContents(start, options) if options.new_rows is None else NewRowContents(start, options, options.new_rows)
 
 
 def _last_version(end: Offset) -> int:

@@ -25,7 +25,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
-from pyspark_delta.streaming.options import DEFAULT_MAX_FILES, StreamOptions
+from pyspark_delta.streaming.options import DEFAULT_MAX_FILES, StreamOptions, parse_new_rows
 from pyspark_delta.streaming.planner import StreamPlanner
 from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.readable import Readable
@@ -168,7 +168,7 @@ class StreamedTable:
         starting_timestamp: str | datetime | int | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
-        changes: bool = False,
+        changes: bool | str = False,
         ignore_deletes: bool = False,
         ignore_changes: bool = False,
         skip_change_commits: bool = False,
@@ -183,9 +183,10 @@ class StreamedTable:
         given), and ends with the file that reaches `max_bytes`.
 
         `columns` and the SQL predicate `where` are as in `scan`; files that `where` rules out do not count. With
-        `changes`, the change data feed is read. `skip_commits_where` is a condition on commits: those that meet it
-        return no rows. Its columns are version, operation, userMetadata, userName, userId, engineInfo, isolationLevel
-        and isBlindAppend.
+        `changes`, the change data feed is read. With "inserts" or "upserts", versions that delete or update rows are no
+        error: they return the rows that they inserted, or also those that they updated, with their new values.
+        `skip_commits_where` is a condition on commits: those that meet it return no rows. Its columns are version,
+        operation, userMetadata, userName, userId, engineInfo, isolationLevel and isBlindAppend.
 
         A version that deletes or updates rows is an error, unless `ignore_deletes` allows whole files to be removed,
         `skip_change_commits` skips such versions, or `ignore_changes` reads rewritten files again, unchanged rows
@@ -210,7 +211,8 @@ class StreamedTable:
             limits=limits,
             starting_version=starting_version,
             starting_timestamp=None if starting_timestamp is None else parse_timestamp(starting_timestamp),
-            changes=changes,
+            changes=changes is True,
+            new_rows=parse_new_rows(changes) if isinstance(changes, str) else None,
             ignore_deletes=ignore_deletes,
             ignore_changes=ignore_changes,
             skip_change_commits=skip_change_commits,
@@ -231,7 +233,7 @@ def _plan(part: BatchFiles, columns: Sequence[str], planned: Expression | None, 
     """
     source, files = part.source, part.files
     output = select_columns(columns, source.schema)
-    if where is not None and not source.constants:
+    if where is not None and not source.constants and not source.in_files_too:
         files = keep_possible(files, source.configuration, where)
-    context = source.read_context(output, residual=all_of(planned, where), time_zone="UTC")
+    context = source.read_context(output, residual=all_of(planned, where, part.only), time_zone="UTC")
     return ScanPlan(source.version or 0, StructType(output), context, files)

@@ -53,7 +53,8 @@ class TableStream:
         cls, planner: StreamPlanner, location: str, options: StreamOptions, reopen: Callable[[], Snapshot]
     ) -> TableStream:
         """Return the stream of a planner, with its schema."""
-        return cls(location, options, reopen, to_spark(planner.schema), can_have_metadata(planner.source))
+        has_metadata = options.new_rows is None and can_have_metadata(planner.source)
+        return cls(location, options, reopen, to_spark(planner.schema), has_metadata)
 
     def planner(self, snapshot: Snapshot) -> StreamPlanner:
         """Return the planner of a run that begins with a snapshot.
@@ -138,7 +139,7 @@ class DeltaSource(JavaProxy):
         parse = run.planner.parse
         first, last = None if start.isEmpty() else parse(str(start.get().json())), parse(text)
         identity = f"{'' if first is None else first.to_json()} {text}"
-        if run.has_planned or self._stream.options.changes:
+        if run.has_planned or self._stream.options.changes or self._stream.options.new_rows is not None:
             return run.frames.of_files(run.planner.batch(first, last), identity)._jdf
         # After a restart, Spark asks for the batch that is complete, and throws it away.
         return run.frames.later(lambda: run.planner.batch(first, last), identity)._jdf
