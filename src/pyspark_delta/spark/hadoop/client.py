@@ -154,6 +154,12 @@ class HadoopFileSystem:
         path = self.client.path(location)
         return path if ":///" not in location else self._system.makeQualified(path)
 
+    def scheme_behind(self, directory: str) -> str:
+        """Return the scheme of the file system on which a directory lies. Creates the directory."""
+        path = self.client.path(directory)
+        self._system.mkdirs(path)
+        return str(self._system.resolvePath(path).toUri().getScheme())
+
     def copy(self, source: str, target: str) -> None:
         """Copy a file inside of the JVM; `target` does not exist."""
         copy = self.client.new(f"{_FS}.FileUtil").copy
