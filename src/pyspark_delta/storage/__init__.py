@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 from pyspark_delta.storage.credentials import CREDENTIALS_KEY, source_of
+from pyspark_delta.storage.hadoop_stores import hadoop_store
 from pyspark_delta.storage.local import LocalStore
-from pyspark_delta.storage.paths import normalize_location, require_supported, split
+from pyspark_delta.storage.paths import HADOOP_SCHEMES, normalize_location, require_supported, split
 
 __all__ = [
     "ACCESS_PREFIX",
@@ -61,6 +62,8 @@ def _store(location: str, storage_options: Mapping[str, str] | None) -> ObjectSt
         return _LOCAL
     require_supported(scheme, location)
     options = {str(key): str(value) for key, value in own_options(storage_options).items()}
+    if scheme in HADOOP_SCHEMES:
+        return hadoop_store(scheme, authority, options)
     source = (storage_options or {}).get(CREDENTIALS_KEY, "")
     return _remote(scheme, authority, tuple(sorted(options.items())), source)
 
