@@ -65,3 +65,26 @@ def test_new_rows_are_those_of_a_stream_without_spark(
     rewind(tmp_path / "c", 1)  # a batch is repeated after a restart
     again = run(frame, tmp_path / "c")
     assert sorted(again.rows + first.batches[0]) == expected
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_a_query_that_log_clean_up_has_overtaken_goes_on(
+    request: pytest.FixtureRequest, tmp_path: Path, is_enabled: bool
+) -> None:
+    session: SparkSession = request.getfixturevalue("delta_spark" if is_enabled else "plain_spark")
+    path = str(tmp_path / "t")
+    Table.create(path, "id BIGINT, value STRING", properties=TRACKED)
+    Table.open(path).append({"id": [0, 1, 2, 3], "value": ["a"] * 4})
+    options = {"changes": "upserts", "onDataLoss": "snapshotDiff"}
+    frame = session.readStream.format("delta").options(**options).load(path)
+    assert run(frame, tmp_path / "c").ids == [0, 1, 2, 3]
+
+    Table.open(path).update({"value": "'b'"}, where="id = 2")
+    Table.open(path).append({"id": [4, 5], "value": ["c", "c"]})
+    Table.open(path).delete("id = 4")
+    Table.open(path).checkpoint()
+    for version in range(4):
+        (Path(path) / "_delta_log" / f"{version:020}.json").unlink()
+    assert run(frame, tmp_path / "c").rows == [(2, "b"), (5, "c")]
+    rewind(tmp_path / "c", 1)
+    assert run(frame, tmp_path / "c").rows == [(2, "b"), (5, "c")]

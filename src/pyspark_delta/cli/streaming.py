@@ -225,7 +225,7 @@ def _facts(table: Table, offset: Offset) -> dict[str, Any]:
     within = f"after file {offset.index} of" if offset.index >= 0 else "before"
     snapshot = "the initial snapshot, version" if offset.initial else "version"
     behind = max(0, table.version + 1 - offset.version)
-    stream = table.stream(offset.to_json(), ignore_changes=True, fail_on_data_loss=False)
+    stream = table.stream(offset.to_json(), ignore_changes=True, on_data_loss="skip")
     files, size = 0, 0
     for batch in stream:
         files += batch.num_files

@@ -22,6 +22,8 @@ _IGNORE_FILE_DELETION, _SKIP_CHANGE_COMMITS = "ignoreFileDeletion", "skipChangeC
 _CHANGE_FEED = ("readChangeFeed", "readChangeData")
 _WHERE, _SKIP_COMMITS = "where", "skipCommitsWhere"  # ours
 _CHANGES = "changes"  # ours
+_FAIL_ON_DATA_LOSS = "failOnDataLoss"
+_ON_DATA_LOSS = "onDataLoss"  # ours
 _EVENT_TIME_ORDER = "withEventTimeOrder"
 _SCHEMA_LOCATION = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
@@ -38,7 +40,8 @@ STREAM_OPTIONS = (
     _IGNORE_FILE_DELETION,
     _SKIP_CHANGE_COMMITS,
     "excludeRegex",
-    "failOnDataLoss",
+    _FAIL_ON_DATA_LOSS,
+    _ON_DATA_LOSS,
     *_CHANGE_FEED,
     _CHANGES,
     _WHERE,
@@ -51,6 +54,16 @@ STREAM_OPTIONS = (
     _EVENT_TIME_ORDER,
 )
 """The names of all options of a stream."""
+
+
+class OnDataLoss(StrEnum):
+    """What a stream does when log clean-up has removed versions that it has not read: fail, skip them, or return the
+    rows that were added since and are still there.
+    """
+
+    FAIL = "fail"
+    SKIP = "skip"
+    SNAPSHOT_DIFF = "snapshotDiff"
 
 
 class NewRows(StrEnum):
@@ -67,7 +80,8 @@ class StreamOptions:
     `limits` apply to each batch. At most one of `starting_version` (a version, or "latest" for later changes only) and
     `starting_timestamp` (milliseconds since the epoch) is set; without both, the stream begins with all rows of the
     latest version. `exclude` skips files whose path in the log it matches. `changes` reads the change data feed;
-    `new_rows` reads the new rows of commits that change rows.
+    `new_rows` reads the new rows of commits that change rows. `on_data_loss` applies to versions that log clean-up has
+    removed.
 
     `where` is a condition in Spark's SQL on the rows: files that it rules out are not returned, and cost nothing of the
     limits. The rows of other files are not filtered. `skip_commits_where` is a condition on commits (`CommitFilter`):
@@ -85,7 +99,7 @@ class StreamOptions:
     ignore_changes: bool = False
     skip_change_commits: bool = False
     exclude: re.Pattern[str] | None = None
-    fail_on_data_loss: bool = True
+    on_data_loss: OnDataLoss = OnDataLoss.FAIL
     changes: bool = False
     new_rows: NewRows | None = None
     where: str | None = None
@@ -100,14 +114,18 @@ class StreamOptions:
     def __post_init__(self) -> None:
         check_start(self.starting_version, self.starting_timestamp)
         if self.new_rows is not None and (self.changes or self.allows_changes):
-            other = (
-                _CHANGE_FEED[0] if self.changes else _IGNORE_CHANGES if self.ignore_changes else _SKIP_CHANGE_COMMITS
-            )
-            raise InvalidOptionError(
-                f"The options '{_CHANGES}' and '{other}' exclude each other: both say what a stream returns of "
-                "commits that change rows. Set one of them.",
-                option=_CHANGES,
-            )
+            of_commits = _IGNORE_CHANGES if self.ignore_changes else _SKIP_CHANGE_COMMITS
+            other = _CHANGE_FEED[0] if self.changes else of_commits
+            raise _contradiction(_CHANGES, other, "both say what a stream returns of commits that change rows")
+        if self.on_data_loss is OnDataLoss.SNAPSHOT_DIFF and (self.changes or self.new_rows is NewRows.INSERTS):
+            other = _CHANGE_FEED[0] if self.changes else f"{_CHANGES}={self.new_rows}"
+            why = "the difference of snapshots does not tell how a row came to be"
+            raise _contradiction(f"{_ON_DATA_LOSS}={self.on_data_loss}", other, why)
+
+    @property
+    def is_read_in_one_way(self) -> bool:
+        """True if all files of a stream are read alike, and return all of their rows."""
+        return not self.changes and self.new_rows is None and self.on_data_loss is not OnDataLoss.SNAPSHOT_DIFF
 
     @property
     def allows_deletes(self) -> bool:
@@ -141,7 +159,7 @@ class StreamOptions:
             ignore_changes=options.flag(_IGNORE_CHANGES) or options.flag(_IGNORE_FILE_DELETION),
             skip_change_commits=options.flag(_SKIP_CHANGE_COMMITS),
             exclude=options.pattern("excludeRegex"),
-            fail_on_data_loss=options.flag("failOnDataLoss", default=True),
+            on_data_loss=options.on_data_loss(),
             changes=any(options.flag(name) for name in _CHANGE_FEED),
             new_rows=options.new_rows(),
             where=options.text(_WHERE),
@@ -169,6 +187,22 @@ def check_start(version: int | str | None, timestamp: int | None) -> None:
             f"The option '{_START_VERSION}' is a version number or '{LATEST}', found {version!r}.",
             option=_START_VERSION,
         )
+
+
+def _contradiction(option: str, other: str, why: str) -> InvalidOptionError:
+    return InvalidOptionError(f"The options '{option}' and '{other}' exclude each other: {why}.", option=option)
+
+
+def parse_on_data_loss(text: str) -> OnDataLoss:
+    """Return what an option names, in any case. Raises InvalidOptionError."""
+    found = next((one for one in OnDataLoss if one.value.lower() == text.strip().lower()), None)
+    if found is None:
+        raise InvalidOptionError(
+            f"The option '{_ON_DATA_LOSS}' is 'fail', 'skip' (go on with the versions that are left) or 'snapshotDiff' "
+            f"(return the rows that were added since), found '{text}'.",
+            option=_ON_DATA_LOSS,
+        )
+    return found
 
 
 def parse_new_rows(text: str) -> NewRows:
@@ -199,6 +233,16 @@ class _Given:
         if text.strip().lower() not in ("true", "false"):
             raise InvalidOptionError(f"The option '{name}' is true or false, found '{text}'.", option=name)
         return text.strip().lower() == "true"
+
+    def on_data_loss(self) -> OnDataLoss:
+        text, fails = self.text(_ON_DATA_LOSS), self.flag(_FAIL_ON_DATA_LOSS, default=True)
+        if text is None:
+            return OnDataLoss.FAIL if fails else OnDataLoss.SKIP
+        found = parse_on_data_loss(text)
+        if not fails and found is not OnDataLoss.SKIP:
+            why = "set one of them"
+            raise _contradiction(f"{_ON_DATA_LOSS}={found}", f"{_FAIL_ON_DATA_LOSS}=false", why)
+        return found
 
     def new_rows(self) -> NewRows | None:
         text = self.text(_CHANGES)

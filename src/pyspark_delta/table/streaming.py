@@ -25,7 +25,13 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
-from pyspark_delta.streaming.options import DEFAULT_MAX_FILES, StreamOptions, parse_new_rows
+from pyspark_delta.streaming.options import (
+    DEFAULT_MAX_FILES,
+    OnDataLoss,
+    StreamOptions,
+    parse_new_rows,
+    parse_on_data_loss,
+)
 from pyspark_delta.streaming.planner import StreamPlanner
 from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.readable import Readable
@@ -174,6 +180,7 @@ class StreamedTable:
         skip_change_commits: bool = False,
         skip_commits_where: str | None = None,
         fail_on_data_loss: bool = True,
+        on_data_loss: str | None = None,
     ) -> TableStream:
         """Read the table in batches of new rows: first its current rows, then those of later versions.
 
@@ -190,7 +197,8 @@ class StreamedTable:
 
         A version that deletes or updates rows is an error, unless `ignore_deletes` allows whole files to be removed,
         `skip_change_commits` skips such versions, or `ignore_changes` reads rewritten files again, unchanged rows
-        included. With `fail_on_data_loss=False`, versions that log clean-up has removed are skipped.
+        included. `on_data_loss` applies to versions that log clean-up has removed: "fail"; "skip", as
+        `fail_on_data_loss=False`; or "snapshotDiff", which returns the rows that were added since, by row tracking.
 
         Raises InvalidOptionError, InvalidOffsetError for an offset of another table, and InvalidOperationError if this
         table is not the latest version.
@@ -218,12 +226,18 @@ class StreamedTable:
             skip_change_commits=skip_change_commits,
             where=where,
             skip_commits_where=skip_commits_where,
-            fail_on_data_loss=fail_on_data_loss,
+            on_data_loss=_on_data_loss(fail_on_data_loss, on_data_loss),
         )
         planner = StreamPlanner(self._snapshot.update(), options)
         start = None if offset is None else planner.parse(offset)
         condition = None if where is None else parse_predicate(where, planner.schema)
         return TableStream(planner, start, columns, condition)
+
+
+def _on_data_loss(fails: bool, text: str | None) -> OnDataLoss:
+    if text is not None:
+        return parse_on_data_loss(text)
+    return OnDataLoss.FAIL if fails else OnDataLoss.SKIP
 
 
 def _plan(part: BatchFiles, columns: Sequence[str], planned: Expression | None, where: Expression | None) -> ScanPlan:
