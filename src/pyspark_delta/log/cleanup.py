@@ -63,8 +63,8 @@ def clean_log(
 
     Versions are retained as long as the table property says, or since `cutoff_ms`, in milliseconds since the epoch.
 
-    On local storage, it also deletes temporary files of killed writers, a week after their last write: those in the
-    directories of the log, and with `everywhere` those beside data files.
+    Where a store makes temporary files, it also deletes those of killed writers, a week after their last write: in the
+    directories of the log, and with `everywhere` beside data files.
 
     Does nothing without a checkpoint that is old enough, for tables whose catalog does not allow it (C478), and if
     checkpoints are protected (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError, before

@@ -6,7 +6,7 @@ import pyspark.errors  # noqa: F401 - from now on a DeltaError is a PySparkExcep
 
 from pyspark_delta.errors.base import derive_from_pyspark
 from pyspark_delta.storage.contract import ObjectStore
-from pyspark_delta.storage.hadoop_stores import register_hadoop_stores
+from pyspark_delta.storage.hadoop_stores import register_hadoop
 
 derive_from_pyspark()
 
@@ -17,4 +17,10 @@ def _open_hadoop_store(scheme: str, authority: str, options: Mapping[str, str]) 
     return HadoopStore(scheme, authority, options)
 
 
-register_hadoop_stores(_open_hadoop_store)
+def _settings_for(scheme: str) -> Mapping[str, str]:
+    from pyspark_delta.spark.hadoop.cloud_settings import cloud_settings
+
+    return cloud_settings(scheme)
+
+
+register_hadoop(_open_hadoop_store, _settings_for)

@@ -8,9 +8,15 @@ from functools import lru_cache
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 from pyspark_delta.storage.credentials import CREDENTIALS_KEY, source_of
-from pyspark_delta.storage.hadoop_stores import hadoop_store
+from pyspark_delta.storage.hadoop_stores import hadoop_store, session_settings
 from pyspark_delta.storage.local import LocalStore
-from pyspark_delta.storage.paths import HADOOP_SCHEMES, normalize_location, require_supported, split
+from pyspark_delta.storage.paths import (
+    HADOOP_SCHEMES,
+    canonical_scheme,
+    normalize_location,
+    require_supported,
+    split,
+)
 
 __all__ = [
     "ACCESS_PREFIX",
@@ -31,6 +37,8 @@ _interceptors: list[Callable[[ObjectStore], ObjectStore]] = []
 
 def store_for(location: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
     """Return the store for a location. Locations with equal scheme, authority and options share a store.
+
+    Without options of its own, an object store takes the settings of the Spark session, if there is one.
 
     Raises UnsupportedTableError for an unknown scheme, MissingDependencyError if a remote store needs the `cloud`
     extra, InvalidOptionError for options that the store refuses.
@@ -65,6 +73,8 @@ def _store(location: str, storage_options: Mapping[str, str] | None) -> ObjectSt
     if scheme in HADOOP_SCHEMES:
         return hadoop_store(scheme, authority, options)
     source = (storage_options or {}).get(CREDENTIALS_KEY, "")
+    if not options and not source:
+        options = dict(session_settings(canonical_scheme(scheme)))
     return _remote(scheme, authority, tuple(sorted(options.items())), source)
 
 

@@ -30,7 +30,6 @@ from pyspark_delta.storage.libhdfs import LibHdfs
 from pyspark_delta.storage.paths import join, parent
 from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temporary_name
 
-_ATOMIC = frozenset({"hdfs", "viewfs"})
 _LAST = "\uffff"  # libhdfs passes names to Java in its modified UTF-8
 _HINT = (
     "Open the table in a Spark session (pyspark-delta then uses Spark's own client), or install Hadoop and set "
@@ -121,9 +120,9 @@ class ArrowHadoopStore:
             sink.write(data)
 
     def write_if_absent(self, path: str, data: bytes) -> None:
-        if self._scheme not in _ATOMIC:
+        if self._scheme != "hdfs":
             raise UnsupportedTableError(
-                f"Cannot commit '{path}': without Spark, tables are written on {' and '.join(sorted(_ATOMIC))} only. "
+                f"Cannot commit '{path}': without Spark, tables are written on hdfs: only. "
                 "Nothing was committed. Write in a Spark session.",
                 location=path,
                 scheme=self._scheme,

@@ -24,6 +24,9 @@ _FS = "org.apache.hadoop.fs"
 class HadoopClient:
     """Hadoop's client in the JVM of a py4j gateway. `configuration` is Hadoop's configuration in that JVM."""
 
+    opened = False
+    """True once a client of this process has opened a file system."""
+
     def __init__(self, gateway: Any, configuration: Any) -> None:
         self._gateway = gateway
         self._jvm = gateway.jvm
@@ -40,15 +43,16 @@ class HadoopClient:
         return self._systems.get_or_make(key, lambda: self._open(root, options))
 
     def _open(self, root: str, options: Mapping[str, str]) -> HadoopFileSystem:
+        HadoopClient.opened = True
         uri = self._jvm.java.net.URI(root)
         if not options:  # Hadoop keeps one file system for each root and user, which Spark uses too
             system = self.new(f"{_FS}.FileSystem").get(uri, self.configuration)
-            return HadoopFileSystem(self, uri, system, self.configuration)
+            return HadoopFileSystem(self, system, self.configuration)
         configuration = self.new("org.apache.hadoop.conf.Configuration")(self.configuration)
         for name, value in options.items():
             configuration.set(name, value)
         system = self.new(f"{_FS}.FileSystem").newInstance(uri, configuration)
-        return HadoopFileSystem(self, uri, system, configuration)
+        return HadoopFileSystem(self, system, configuration)
 
     def new(self, name: str) -> Any:
         """Return a class as py4j represents it."""
@@ -104,8 +108,9 @@ class HadoopClient:
 class HadoopFileSystem:
     """One file system of a client. Paths are locations; every method raises the exceptions of py4j."""
 
-    def __init__(self, client: HadoopClient, uri: Any, system: Any, configuration: Any) -> None:
-        self.client, self._uri, self._system, self._configuration = client, uri, system, configuration
+    def __init__(self, client: HadoopClient, system: Any, configuration: Any) -> None:
+        self.client, self._system, self._configuration = client, system, configuration
+        self._uri = system.getUri()
 
     def setting(self, name: str) -> str:
         """Return a setting of the file system's configuration; empty if it has none."""
@@ -142,7 +147,18 @@ class HadoopFileSystem:
         """Rename a file. Without `replace`, Hadoop's FileAlreadyExistsException says that `target` exists."""
         context = self.client.new(f"{_FS}.FileContext").getFileContext(self._uri, self._configuration)
         option = self.client.rename_option("OVERWRITE" if replace else "NONE")
-        context.rename(self.client.path(source), self.client.path(target), option)
+        context.rename(self._qualified(source), self._qualified(target), option)
+
+    def _qualified(self, location: str) -> Any:
+        """Return a path with an authority, which `FileContext` requires and `hdfs:///directory` lacks."""
+        path = self.client.path(location)
+        return path if ":///" not in location else self._system.makeQualified(path)
+
+    def scheme_behind(self, directory: str) -> str:
+        """Return the scheme of the file system on which a directory lies. Creates the directory."""
+        path = self.client.path(directory)
+        self._system.mkdirs(path)
+        return str(self._system.resolvePath(path).toUri().getScheme())
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file inside of the JVM; `target` does not exist."""

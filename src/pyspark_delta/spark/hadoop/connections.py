@@ -31,12 +31,16 @@ _JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 @dataclass(frozen=True)
 class TaskAccess:
-    """How a task reaches Hadoop's client: by the driver's gateway, or with settings for a JVM of its own."""
+    """How a task reaches Hadoop's client: by the driver's gateway, or with settings for a JVM of its own.
+
+    `cloud` has the session's settings for object stores, which tasks reach without Hadoop.
+    """
 
     port: int = 0
     secret: str = field(default="", repr=False)
     is_pinned: bool = True
     settings: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    cloud: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
 
 _given: TaskAccess | None = None
@@ -46,6 +50,11 @@ def use_access(access: TaskAccess) -> None:
     """Let this process, which runs a task, use what its driver gave it."""
     global _given
     _given = access
+
+
+def given_access() -> TaskAccess | None:
+    """Return what the driver gave this process; None if it runs no task."""
+    return _given
 
 
 def current_client() -> HadoopClient:
@@ -59,8 +68,8 @@ def current_client() -> HadoopClient:
 
 
 def has_client() -> bool:
-    """Return True if this process has used a file system of Hadoop."""
-    return bool(_client_of_context.cache_info().currsize or _own_client.cache_info().currsize)
+    """Return True if this process has opened a file system of Hadoop."""
+    return HadoopClient.opened
 
 
 def client_of_driver(context: SparkContext) -> HadoopClient:

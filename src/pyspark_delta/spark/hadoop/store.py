@@ -29,7 +29,7 @@ from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temp
 ATOMIC_RENAME = "fs.pyspark_delta.atomic.rename"
 """The setting of Hadoop that lists further schemes, separated by commas, whose rename is atomic and never replaces."""
 
-_ATOMIC = frozenset({"hdfs", "webhdfs", "swebhdfs", "viewfs"})
+_ATOMIC = frozenset({"hdfs", "webhdfs", "swebhdfs"})
 _SETTINGS = ("fs.", "dfs.", "hadoop.", "ipc.")
 _FIRST = 1 << 18  # bytes that hold most files of a log
 _BLOCK = 8 << 20  # bytes
@@ -181,14 +181,17 @@ class HadoopStore:
 
     def _require_atomic_rename(self, system: HadoopFileSystem, path: str) -> None:
         further = [scheme.strip().lower() for scheme in system.setting(ATOMIC_RENAME).split(",")]
-        if self._scheme in _ATOMIC or self._scheme in further:
+        scheme = self._scheme
+        if scheme == "viewfs":  # each of its mounts is another file system
+            scheme = system.scheme_behind(parent(path))
+        if scheme in _ATOMIC or scheme in further:
             return
         raise UnsupportedTableError(
-            f"Cannot commit '{path}': it is not known that a rename on '{self._scheme}:' is atomic and never replaces "
-            "a file, so two writers could overwrite each other's commit. Nothing was committed. If the documentation "
-            f"of the file system promises both, set spark.hadoop.{ATOMIC_RENAME} to {self._scheme}.",
+            f"Cannot commit '{path}': it is not known that a rename on '{scheme}:' is atomic and never replaces a "
+            "file, so two writers could overwrite each other's commit. Nothing was committed. If the documentation of "
+            f"the file system promises both, set spark.hadoop.{ATOMIC_RENAME} to {scheme}.",
             location=path,
-            scheme=self._scheme,
+            scheme=scheme,
         )
 
 
