@@ -58,6 +58,12 @@ findings: $(VENV)/.tests  ## write docs/findings.md
 interoperability: $(VENV)/.tests  ## write docs/interoperability.md
 	$(BIN)/python scripts/interoperability.py
 
+references: $(VENV)/.tests  ## write the pages of error classes and table properties
+	$(BIN)/python scripts/references.py
+
+site: $(VENV)/.site-tools  ## build the documentation site into build/site
+	$(BIN)/python scripts/site.py
+
 package: $(VENV)/.package-tools  ## build the wheel and use it in a clean environment for each extra; minutes
 	$(BIN)/python scripts/package.py --every --record
 
@@ -98,6 +104,10 @@ $(VENV)/.package: pyproject.toml
 
 $(VENV)/.tests: $(VENV)/.package pyproject.toml
 	$(BIN)/python $(PIP_INSTALL) --group test --group peers --group lint
+	@touch $@
+
+$(VENV)/.site-tools: $(VENV)/.tests pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group site
 	@touch $@
 
 $(VENV)/.package-tools: $(VENV)/.tests pyproject.toml
