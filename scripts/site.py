@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     assemble(PAGES)
     if options.pages_only:
         return 0
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
