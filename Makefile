@@ -14,7 +14,7 @@ NEWEST_PYSPARK := pyspark[connect]==4.3.0
 OLDEST_PYSPARK := pyspark[connect]==4.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup prepare demo test test-fast test-long lint format types conformance interoperability peer-tables bench clean
+.PHONY: help setup prepare demo test test-fast test-long lint format types conformance interoperability peer-tables bench clean references site package package-check lowest licences release release-check
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'

@@ -50,10 +50,10 @@ assert not {"pyspark", "pandas", "obstore", "sqlalchemy"} & set(sys.modules), "a
 SPARK = """
 import tempfile
 from pyspark.sql import SparkSession
-from pyspark_delta import enable
+from pyspark_delta import configure_spark_with_delta_pip, enable
 with tempfile.TemporaryDirectory() as folder:
     builder = SparkSession.builder.config("spark.ui.enabled", "false")
-    spark = enable(builder.{master}("local[1]").getOrCreate())
+    spark = enable(configure_spark_with_delta_pip(builder.{master}("local[1]")).getOrCreate())
     spark.range(10).write.format("delta").save(folder + "/t")
     assert spark.read.format("delta").load(folder + "/t").where("id > 6").count() == 3
     spark.stop()
