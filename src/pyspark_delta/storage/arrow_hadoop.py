@@ -32,8 +32,9 @@ from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temp
 
 _LAST = "\uffff"  # libhdfs passes names to Java in its modified UTF-8
 _HINT = (
-    "Open the table in a Spark session (pyspark-delta then uses Spark's own client), or install Hadoop and set "
-    "HADOOP_HOME, JAVA_HOME and CLASSPATH (`hadoop classpath --glob`), so that PyArrow finds libhdfs."
+    "Open the table in a Spark session; or, where PySpark is installed, `import pyspark_delta.spark` first, which has "
+    "Hadoop's client; or install Hadoop and set HADOOP_HOME, JAVA_HOME and CLASSPATH (`hadoop classpath --glob`), so "
+    "that PyArrow finds libhdfs."
 )
 
 

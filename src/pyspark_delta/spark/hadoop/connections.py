@@ -72,16 +72,10 @@ def has_client() -> bool:
     return HadoopClient.opened
 
 
+@lru_cache(maxsize=2)
 def client_of_driver(context: SparkContext) -> HadoopClient:
     """Return the client in the JVM of a classic session."""
-    return _client_of_context(context._gateway, context.applicationId)
-
-
-@lru_cache(maxsize=2)
-def _client_of_context(gateway: Any, application: str) -> HadoopClient:
-    context = SparkContext._active_spark_context
-    assert context is not None
-    return HadoopClient(gateway, context._jsc.hadoopConfiguration())
+    return HadoopClient(context._gateway, context._jsc.hadoopConfiguration())
 
 
 @lru_cache(maxsize=2)
