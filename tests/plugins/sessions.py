@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyspark
@@ -41,9 +42,12 @@ EXECUTOR = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOpti
 SHORT_LIVED = f"{EXECUTOR} -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m -Xms1g -Xmn400m"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Every JVM that Spark starts, in this process and those below it, takes these options beside its own."""
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        # PySpark before 4.2 leaves the sockets of collected rows to the garbage collector.
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 @pytest.fixture(scope="session")

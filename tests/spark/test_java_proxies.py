@@ -59,7 +59,7 @@ def test_every_method_of_an_interface_is_decided(spark: SparkSession, proxy: Any
 def test_every_method_of_the_session_catalog_is_decided(spark: SparkSession) -> None:
     """What its proxy does not implement, Spark's own catalog does."""
     jvm, manager = jvm_of(spark), spark._jsparkSession.sessionState().catalogManager()
-    before = manager.defaultSessionCatalog()
+    before = jvm.field(manager, "defaultSessionCatalog").get(manager)
     for interface in ("StagingTableCatalog", "CatalogExtension"):
         left = undecided(jvm, SessionCatalogProxy, f"{_CATALOG}.{interface}")
         assert left <= {str(method.getName()) for method in before.getClass().getMethods()}, interface

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.errors import CorruptLogError, SchemaMismatchError
 from pyspark_delta.schema.json import MAX_DEPTH, parse_schema, type_to_json
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.conf.classes import classic_frame
 from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
@@ -55,11 +56,10 @@ def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
     session: Any = spark
     if not hasattr(session, "_jsparkSession"):
         return spark.createDataFrame([], schema)
-    from pyspark.sql.classic.dataframe import DataFrame
-
     java = session._jsparkSession
     rows = session._jvm.java.util.ArrayList()
-    return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
+    frame: DataFrame = classic_frame()(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
+    return frame
 
 
 def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:

@@ -22,6 +22,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
+from pyspark_delta.spark.conf.classes import classic_frame, has_data_sources
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled, set_disabled, set_enabled, settings_like
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
 from pyspark_delta.spark.session.format_check import check_statement
@@ -35,7 +36,7 @@ from pyspark_delta.spark.session.stream_writer import DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql, refuse_truncate
 
-_OLDEST_PYSPARK = (4, 2)
+_OLDEST_PYSPARK = (3, 5)
 # Settings that name classes of delta-spark: catalogs, log stores. `install_sql` names extensions and the main catalog.
 _CLASS_SETTINGS = r"spark\.sql\.catalog\.(?!spark_catalog$)\w+|spark\.(?:databricks\.)?delta\.logStore\..+"
 _DELTA_SPARK_CLASS = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
@@ -150,6 +151,8 @@ def _unsupported_pyspark() -> MissingDependencyError:
 
 def _register_sources(spark: SparkSession) -> None:
     """Register the data sources under both names, from the modules in which Spark itself looks them up."""
+    if not has_data_sources():
+        return
     for module in ("pyspark_delta", "pyspark_deltapy"):
         spark.dataSource.register(import_module(module).DefaultSource)
 
@@ -184,9 +187,7 @@ def _has_class(loader: Any, name: str) -> bool:
 
 def _frame_class(spark: SparkSession) -> type:
     if hasattr(spark, "_jsparkSession"):
-        from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
-
-        return ClassicFrame
+        return classic_frame()
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 
     return ConnectFrame

@@ -23,6 +23,8 @@ from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.engine.dml.target import SparkTarget
+from pyspark_delta.spark.frames.catalyst.columns import column_of, expression_of
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import Labels
 from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
@@ -294,7 +296,7 @@ def _on_classic(column: Any, side: OneSide) -> Column:
     trees = _Catalyst(side)
     try:
         tree = trees.renamed(trees.of(column), frozenset())
-        found: Column = type(column)(trees.session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
+        found = column_of(trees.jvm, tree)
     except (Py4JError, TypeError):  # a release of Spark with other internals
         raise _UnclearError from None
     return found
@@ -307,13 +309,13 @@ class _Catalyst:
     side: OneSide
 
     @property
-    def session(self) -> Any:
-        """The session, with the members that only a classic session has."""
-        return self.side.spark
+    def jvm(self) -> Jvm:
+        """The JVM of the session."""
+        return jvm_of(self.side.spark)
 
     def of(self, column: Any) -> Any:
         """Return the expression tree of a column."""
-        return self.session._jsparkSession.expression(column._jc)
+        return expression_of(self.jvm, column)
 
     def renamed(self, node: Any, bound: frozenset[str]) -> Any:
         """Return the tree with new names; `bound` are the variables of enclosing lambda functions."""
@@ -330,7 +332,7 @@ class _Catalyst:
         after = [self.renamed(child, bound) for child in before]
         if all(one is other for one, other in zip(before, after, strict=True)):
             return node
-        return node.withNewChildren(self.session._jvm.org.apache.spark.api.python.PythonUtils.toSeq(after))
+        return node.withNewChildren(self.jvm.seq(after))
 
 
 # ---------------------------------------------------------------------------------------------------- Spark Connect

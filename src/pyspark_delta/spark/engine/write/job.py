@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyspark.sql.functions as sf
 from pyspark import TaskContext
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, pickle_items, raise_failure, run_items
@@ -21,6 +20,7 @@ from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.conf.arrow import collect_arrow, frame_of_arrow, spark_schema
 from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
@@ -121,7 +121,7 @@ def _rows_of_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema, rows_
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(rows_at_once)), warnings.catch_warnings():
         # PySpark warns about pandas, which is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        return _run(frame.mapInArrow(task, from_arrow_schema(result)))
+        return _run(frame.mapInArrow(task, spark_schema(result)))
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class SparkTasks:
         """Run a function on each item, exchange its rows, and run another one on them, in one job; see `TaskRunner`."""
         prepare_workers(self.spark)
         with self._frame_of(items) as frame:
-            rows = frame.mapInArrow(partial(run_items, divide), from_arrow_schema(exchange.schema))
+            rows = frame.mapInArrow(partial(run_items, divide), spark_schema(exchange.schema))
             sent = rows.repartitionById(exchange.tasks, rows[exchange.task]).sortWithinPartitions(*exchange.order)
             return _rows_of_workers(sent, write, result, _BINARIES_AT_ONCE)
 
@@ -158,7 +158,7 @@ class SparkTasks:
         """Give a frame with an item in each partition, up to `MOST_TASKS`; jobs on it run inside the block."""
         pickled = pa.array(pickle_items(items), pa.binary())
         with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), MOST_TASKS))):
-            yield self.spark.createDataFrame(pa.table({"task": pickled}))
+            yield frame_of_arrow(self.spark, pa.table({"task": pickled}))
 
 
 def partition_id() -> int:
@@ -176,7 +176,7 @@ def write_partition(
 
 def _run(job: DataFrame) -> pa.Table:
     try:
-        return job.toArrow()
+        return collect_arrow(job)
     except Exception as error:
         missing = _MISSING_MODULE.search(str(error))
         if missing is None:
