@@ -13,9 +13,13 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from pyspark_delta.spark.conf.arrow import collect_arrow
 from pyspark_delta.spark.session.enable import disable, enable
+
+if not hasattr(DataFrame, "toArrow"):  # PySpark 3.5
+    DataFrame.toArrow = collect_arrow
 
 SOURCES = Path(__file__).parents[2] / "src"
 SETTINGS = {
@@ -48,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if find_spec("pyspark.sql.streaming.datasource") is None:
         # PySpark before 4.2 leaves the sockets of collected rows to the garbage collector.
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    if find_spec("pyspark.sql.classic") is None:  # PySpark 3.5 compares versions by means of Python's standard library
+        config.addinivalue_line("filterwarnings", "ignore:distutils Version classes:DeprecationWarning")
 
 
 @pytest.fixture(scope="session")

@@ -93,7 +93,7 @@ class Installation:
     def add_functions(self) -> None:
         """Add the table functions."""
         for name, open_table in ((BY_NAME, self.open_table), (BY_PATH, self.open_path)):
-            self.undo.append(register(self.session, ChangesFunction(self.session, name, open_table)))
+            self.undo.append(register(self.session, ChangesFunction(self.session, name, open_table), name))
 
     def open_path(self, path: str) -> Snapshot:
         """Return the latest snapshot of the table at a path."""

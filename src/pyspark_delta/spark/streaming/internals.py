@@ -46,6 +46,6 @@ def start_query_arguments(jvm: Jvm) -> int:
 
 
 def limit_of_bytes(jvm: Jvm, most: int) -> Any:
-    """Return the limit of a batch in bytes. Spark 3.5 has none: it passes the limit on, so one of rows stands for it."""
+    """Return the limit of a batch in bytes; on Spark 3.5, which has none and only passes it on, one of rows."""
     made = jvm.type(_READ_LIMIT)
     return made.maxBytes(most) if jvm.has_method(_READ_LIMIT, "maxBytes") else made.maxRows(most)

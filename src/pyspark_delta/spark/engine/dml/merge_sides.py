@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.frames.catalyst.columns import column_of, expression_of
@@ -183,7 +184,7 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
         with probing():
             _ = frame.select(*_named(expressions)).schema
     except AnalysisException as error:
-        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        if not condition_of(error).startswith("UNRESOLVED_COLUMN"):
             raise
         parameters = error.getMessageParameters() or {}
         proposal = parameters.get("proposal")

@@ -136,8 +136,7 @@ def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceK
         *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
     )
     reports = [
-        pickle.loads(report)
-        for report in collect_arrow(selected.mapInArrow(report_keys, REPORT))["report"].to_pylist()
+        pickle.loads(report) for report in collect_arrow(selected.mapInArrow(report_keys, REPORT))["report"].to_pylist()
     ]
     if not reports:
         return SourceKeys(0, NEVER)

@@ -82,6 +82,16 @@ class Jvm:
         found: bool = self.once(("has class", name), look_up)
         return found
 
+    def parameter_count(self, owner: str, name: str) -> int:
+        """Return the number of parameters of a public method, which must exist."""
+
+        def count() -> int:
+            methods = self.load_class(owner).getMethods()
+            return max(int(one.getParameterCount()) for one in methods if str(one.getName()) == name)
+
+        found: int = self.once(("parameters", owner, name), count)
+        return found
+
     def has_method(self, owner: str, name: str) -> bool:
         """Return True if a class has a public method of a name."""
 

@@ -19,10 +19,11 @@ from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.catalyst.error_relay import install
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, passing
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
-from pyspark_delta.spark.sql.classic.call import Procedures
+from pyspark_delta.spark.sql.classic.call import Procedures, has_procedures
 from pyspark_delta.spark.sql.classic.path_names import rename_paths
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.streams import with_streams
+from pyspark_delta.spark.sql.classic.table_call import TableCalls
 from pyspark_delta.spark.sql.classic.translation import Translator
 from pyspark_delta.spark.sql.execute import is_of_spark
 
@@ -59,7 +60,8 @@ class DeltaParser(JavaProxy):
     def __init__(self, session: SessionReference, before: Any) -> None:
         super().__init__(session.jvm)
         self._session, self._before = session, before
-        self._translator = Translator(session, Procedures(session.jvm))
+        calls = Procedures(session.jvm) if has_procedures(session.jvm) else TableCalls(session)
+        self._translator = Translator(session, calls)
 
     @_parsing
     def parsePlan(self, text: str) -> Any:

@@ -86,6 +86,18 @@ def option(value: Any) -> Any:
     return value.get() if value.isDefined() else None
 
 
+def member(node: Any, name: str, none: Any = None) -> Any:
+    """Return a member of a node; `none` if the node has no such member in this release of Spark."""
+    jvm_class = node.getClass()
+    names = {str(field.getName()) for field in jvm_class.getDeclaredFields()}
+    return getattr(node, name)() if name in names else none
+
+
+def evolves_schema(node: Any) -> bool:
+    """Return True for WITH SCHEMA EVOLUTION. Spark parses it in MERGE from 4.0 on, and in INSERT from 4.2 on."""
+    return bool(member(node, "withSchemaEvolution", none=False))
+
+
 def has_subquery(jvm: Jvm, expression: Any) -> bool:
     """Return True if an expression, or a part of it, is a subquery."""
     return bool(jvm.type(f"{_EXPRESSIONS}.SubqueryExpression").hasSubquery(expression))
