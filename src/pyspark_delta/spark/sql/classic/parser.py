@@ -19,7 +19,7 @@ from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.catalyst.error_relay import install
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, passing
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
-from pyspark_delta.spark.sql.classic.call import Procedures, has_procedures
+from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.path_names import rename_paths
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.streams import with_streams
@@ -57,10 +57,9 @@ class DeltaParser(JavaProxy):
     class Java:
         implements: ClassVar[tuple[str, ...]] = (f"{_PARSER}ParserInterface",)
 
-    def __init__(self, session: SessionReference, before: Any) -> None:
+    def __init__(self, session: SessionReference, calls: Procedures | TableCalls, before: Any) -> None:
         super().__init__(session.jvm)
         self._session, self._before = session, before
-        calls = Procedures(session.jvm) if has_procedures(session.jvm) else TableCalls(session)
         self._translator = Translator(session, calls)
 
     @_parsing
@@ -155,7 +154,7 @@ class DeltaParser(JavaProxy):
         return self._before.splitStatements(text)
 
 
-def install_parser(session: SessionReference) -> Callable[[], None]:
+def install_parser(session: SessionReference, calls: Procedures | TableCalls) -> Callable[[], None]:
     """Put the parser into a session, in place of Spark's, and return what puts Spark's back.
 
     Exceptions must be passed on to the JVM (`pass_expected`). Raises AttributeError if this Spark has other internals.
@@ -165,7 +164,7 @@ def install_parser(session: SessionReference) -> Callable[[], None]:
     places = [(jvm.field(owner, name), owner) for owner, name in owners]
     before = [field.get(owner) for field, owner in places]
     install()
-    parser = DeltaParser(session, before[0])
+    parser = DeltaParser(session, calls, before[0])
     for field, owner in places:
         field.set(owner, parser)
 

@@ -1,81 +1,76 @@
-"""What a statement becomes on Spark 3.5, which has no procedures: a call of a table function, which runs Python once.
+"""What a statement becomes on Spark 3.5, which has no procedures: a table of the catalog `delta`.
 
-The analyzer calls the function, and puts the rows that it returns in the place of the call.
+Spark loads the table while it analyzes the plan. The catalog then carries the statement out, and the table has its
+rows. A table function would not do: Spark calls it under a lock that the jobs of the statement need.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.lru import LruCache
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
-from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
+from pyspark_delta.spark.frames.catalyst.nodes import kind_of
+from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.catalyst.sequences import wrapped
-from pyspark_delta.spark.sql.classic.functions import register
+from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, STATEMENTS
+from pyspark_delta.spark.sql.classic.relations import Description, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NAME = "pyspark_delta_statement"
 _CATALYST = "org.apache.spark.sql.catalyst"
 _LOGICAL = f"{_CATALYST}.plans.logical"
 _KEPT = 1_000  # statements that are parsed, but not analyzed yet
 _numbers = itertools.count(1)
 
 
-class TableCalls(JavaProxy):
-    """A table function whose argument is the number of a statement."""
+class TableCalls:
+    """The statements of a session that are parsed, by number."""
 
-    class Java:
-        implements: ClassVar[tuple[str, ...]] = ("scala.Function1",)
-
-    def __init__(self, session: SessionReference) -> None:
-        super().__init__(session.jvm)
-        self._runs: LruCache[int, Callable[[], DataFrame | None]] = LruCache(_KEPT)
-        self.remove = register(session, self, NAME)
+    def __init__(self, session: SessionReference, relations: Relations) -> None:
+        self._session, self._relations = session, relations
+        self._runs: LruCache[str, Callable[[], DataFrame | None]] = LruCache(_KEPT)
 
     def call(self, statement: str, run: Callable[[], DataFrame | None]) -> Any:
         """Return the plan that carries out a statement when Spark analyzes it."""
-        jvm, number = self._jvm, next(_numbers)
+        jvm, number = self._session.jvm, str(next(_numbers))
         self._runs.put(number, run)
-        argument = jvm.module(f"{_CATALYST}.expressions.Literal").apply(number)
-        called = jvm.make(
-            f"{_CATALYST}.analysis.UnresolvedTableValuedFunction", jvm.seq([NAME]), jvm.seq([argument]), False
-        )
-        return _named(jvm, statement, called)
+        options = jvm.type("org.apache.spark.sql.util.CaseInsensitiveStringMap").empty()
+        name = jvm.seq([PATH_CATALOG, STATEMENTS, number])
+        return self._named(statement, jvm.type(f"{_CATALYST}.analysis.UnresolvedRelation")(name, options, False))
 
     def not_executed(self, plan: Any) -> Any:
         """Return the plan of a statement that is shown, and not carried out."""
-        return _named(self._jvm, str(plan.alias()), _local(self._jvm, self._jvm.nil, self._jvm.nil))
+        return self._named(str(plan.alias()), self._no_rows())
 
-    # ------------------------------------------------------------------------------------------ called by the JVM
-    @crossing
-    def apply(self, expressions: Any) -> Any:
-        """Carry out a statement, and return its rows."""
-        jvm = self._jvm
-        run = self._runs.get(int(elements(expressions)[0].eval(None)))
+    def load(self, number: str) -> Any:
+        """Carry out a statement, once, and return the table with its rows. Raises as the statement."""
+        run, key = self._runs.get(number), (STATEMENTS, number)
         if run is None:
-            raise InvalidOperationError(f"{NAME} is called by statements of Delta tables only. Call the statement.")
-        frame = run()
+            raise InvalidOperationError(f"There is no statement {number}. Write the statement itself.")
+        rows = frame_of_plan(self._session.spark, self._rows(run()))
+        self._runs.put(number, lambda: rows)
+        return self._relations.of_frame(rows, Description(name=(PATH_CATALOG, *key), schema=rows.schema), key)
+
+    def _rows(self, frame: DataFrame | None) -> Any:
         if frame is None:
-            return _local(jvm, jvm.nil, jvm.nil)
-        execution = frame._jdf.queryExecution()
+            return self._no_rows()
+        jvm, execution = self._session.jvm, frame._jdf.queryExecution()
         plan = execution.analyzed()
         if kind_of(plan) == "LocalRelation":
             return plan
-        rows = execution.executedPlan().executeCollect()
-        return _local(jvm, plan.output(), wrapped(jvm, rows))
+        rows = wrapped(jvm, execution.executedPlan().executeCollect())
+        return jvm.make(f"{_LOGICAL}.LocalRelation", plan.output(), rows, False, jvm.none)
 
+    def _no_rows(self) -> Any:
+        jvm = self._session.jvm
+        return jvm.make(f"{_LOGICAL}.LocalRelation", jvm.nil, jvm.nil, False, jvm.none)
 
-def _named(jvm: Jvm, statement: str, plan: Any) -> Any:
-    name = jvm.type(f"{_CATALYST}.AliasIdentifier")(statement, jvm.nil)
-    return jvm.type(f"{_LOGICAL}.SubqueryAlias")(name, plan)
-
-
-def _local(jvm: Jvm, output: Any, rows: Any) -> Any:
-    return jvm.make(f"{_LOGICAL}.LocalRelation", output, rows, False, jvm.none)
+    def _named(self, statement: str, plan: Any) -> Any:
+        jvm = self._session.jvm
+        name = jvm.type(f"{_CATALYST}.AliasIdentifier")(statement, jvm.nil)
+        return jvm.type(f"{_LOGICAL}.SubqueryAlias")(name, plan)
