@@ -10,7 +10,6 @@ import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrameReader, SparkSession
-from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from tests.spark.made_tables import DataFile, make_table
 
 import pyspark_delta
@@ -23,9 +22,12 @@ from pyspark_delta.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from pyspark_delta.spark.conf.classes import classic_frame
 from pyspark_delta.spark.conf.sessions import is_enabled
 from pyspark_delta.spark.session.enable import disable, enable
 from pyspark_delta.spark.session.identifiers import path_of_identifier
+
+ClassicFrame = classic_frame()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, passing
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.path_names import rename_paths
+from pyspark_delta.spark.sql.classic.providers import replace_provider
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.streams import with_streams
 from pyspark_delta.spark.sql.classic.table_call import TableCalls
@@ -108,6 +109,7 @@ class DeltaParser(JavaProxy):
         plan = with_streams(self._session.spark, text, plan)
         if text[:7].strip().upper() in _QUERIES:
             return plan
+        replace_provider(self._session.spark, plan)
         return self._translator.translated(plan, statements)
 
     # -------------------------------------------------------------------------------- what Spark's parser does alone
