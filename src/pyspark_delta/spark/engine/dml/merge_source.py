@@ -240,7 +240,7 @@ class SourceCount:
             jvm.scala.concurrent.Await.ready(future, jvm.scala.concurrent.duration.Duration.create(_PATIENCE_MS, "ms"))
         except Exception:  # the JVM's TimeoutException
             return False
-        return bool(observation._jo.getRow().size())
+        return bool(future.value().get().get().size())  # of a row; on Spark 4.0, of a map
 
 
 # ------------------------------------------------------------------------------------------- files of a source
