@@ -22,13 +22,14 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
-from pyspark_delta.spark.conf.classes import classic_frame, has_data_sources
+from pyspark_delta.spark.conf.classes import classic_frame, has_classic_package, has_data_sources
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled, set_disabled, set_enabled, settings_like
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
 from pyspark_delta.spark.session.format_check import check_statement
 from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
+from pyspark_delta.spark.session.parameters import explaining_parameters
 from pyspark_delta.spark.session.reader import DeltaAwareReader
 from pyspark_delta.spark.session.sql_hooks import install_sql, run_on_connect, uninstall_sql
 from pyspark_delta.spark.session.stream_reader import DeltaAwareStreamReader
@@ -120,6 +121,8 @@ def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]
     version = re.match(r"(\d+)\.(\d+)", pyspark.__version__)
     if version is None or (int(version[1]), int(version[2])) < _OLDEST_PYSPARK:
         raise _unsupported_pyspark()
+    if not hasattr(spark, "_jsparkSession") and not has_classic_package():
+        raise _unsupported_connect()
     try:
         frame = _frame_class(spark)
         members: list[tuple[type, str, Callable[[Any], Any]]] = [
@@ -145,6 +148,14 @@ def _unsupported_pyspark() -> MissingDependencyError:
     return MissingDependencyError(
         f"enable does not support PySpark {pyspark.__version__}. The session is unchanged. Install PySpark {oldest} or "
         f"newer: pip install 'pyspark>={oldest}'.",
+        version=pyspark.__version__,
+    )
+
+
+def _unsupported_connect() -> MissingDependencyError:
+    return MissingDependencyError(
+        f"enable supports Spark Connect from PySpark 4.0 on, found {pyspark.__version__}. The session is unchanged. "
+        "Use a classic session, SparkSession.builder.master(...), or install PySpark 4.0 or newer.",
         version=pyspark.__version__,
     )
 
@@ -231,7 +242,8 @@ def _sql_of(before: Any) -> Any:
             if not hasattr(self, "_jsparkSession") and isinstance(sqlQuery, str):
                 given = kwargs.pop("args", None) if not args else args[0]
                 return cast(DataFrame, run_on_connect(self, before, sqlQuery, given, kwargs))
-            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+            with explaining_parameters(self, args or kwargs):
+                return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
 
     return sql
 
