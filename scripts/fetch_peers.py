@@ -1,5 +1,5 @@
 """Fetches the peers that are not Python packages: delta-spark's JARs into .cache/jars, Azurite into .cache/azurite,
-Unity Catalog's server into .cache/unity-catalog.
+Unity Catalog's server into .cache/unity-catalog, Hadoop's minicluster into .cache/hadoop.
 
 A peer whose tool is absent (Maven or Ivy, npm) or offline is left out with a message; the tests that need it are
 skipped with that reason then.
@@ -21,11 +21,14 @@ GROUP, ARTIFACT, VERSION = "io.delta", "delta-spark_4.2_2.13", "4.4.0"
 GROUPS = "io.delta,io.unitycatalog"  # Spark brings all other dependencies
 UNITY = ROOT / ".cache" / "unity-catalog"
 UNITY_GROUP, UNITY_ARTIFACT, UNITY_VERSION = "io.unitycatalog", "unitycatalog-server", "0.6.0"
+HADOOP = ROOT / ".cache" / "hadoop"
+HADOOP_GROUP, HADOOP_ARTIFACT, HADOOP_VERSION = "org.apache.hadoop", "hadoop-client-minicluster", "3.5.0"
+JUNIT = ("org.junit.jupiter", "junit-jupiter-api", "5.13.4")  # the minicluster calls it, and does not declare it
 POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>peers</groupId><artifactId>peers</artifactId><version>1</version>
-<dependencies><dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
-</dependency></dependencies></project>
+<dependencies>{}</dependencies></project>
 """
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 TIMEOUT_SECONDS = 600
 
@@ -38,6 +41,8 @@ def main() -> int:
         fetch_azurite()
     if not any(UNITY.glob(f"{UNITY_ARTIFACT}-{UNITY_VERSION}.jar")):
         fetch_unity_catalog()
+    if not any(HADOOP.glob(f"{HADOOP_ARTIFACT}-{HADOOP_VERSION}.jar")):
+        fetch_hadoop()
     return 0
 
 
@@ -72,11 +77,30 @@ def fetch_unity_catalog() -> None:
         shutil.rmtree(UNITY, ignore_errors=True)
 
 
-def copy_jars(maven: str, peer: str, coordinates: tuple[str, str, str], target: Path, options: list[str]) -> bool:
-    """Copy an artifact and what it depends on into a directory."""
+def fetch_hadoop() -> None:
+    """Resolve Hadoop's minicluster, an HDFS in one process, with Maven."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        say("Hadoop is left out: there is no mvn on the PATH. Install Maven to test tables on HDFS.")
+        return
+    coordinates = (HADOOP_GROUP, HADOOP_ARTIFACT, HADOOP_VERSION)
+    shutil.rmtree(HADOOP, ignore_errors=True)  # of another version, or not whole
+    if not copy_jars(maven, "Hadoop", coordinates, HADOOP, ["-DincludeScope=runtime"], JUNIT):
+        shutil.rmtree(HADOOP, ignore_errors=True)
+
+
+def copy_jars(
+    maven: str,
+    peer: str,
+    coordinates: tuple[str, str, str],
+    target: Path,
+    options: list[str],
+    *more: tuple[str, str, str],
+) -> bool:
+    """Copy artifacts and what they depend on into a directory."""
     with tempfile.TemporaryDirectory() as folder:
         pom = Path(folder, "pom.xml")
-        pom.write_text(POM.format(*coordinates))
+        pom.write_text(POM.format("".join(DEPENDENCY.format(*one) for one in (coordinates, *more))))
         options = [*options, f"-DoutputDirectory={target}", "-Dmdep.useBaseVersion=true"]
         return run(peer, [maven, "--batch-mode", "--quiet", "--file", str(pom), COPY, *options])
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest_plugins = ["tests.plugins.stages", "tests.plugins.postgresql"]
 if find_spec("pyspark") is not None:  # the stage `bare` has none
-    pytest_plugins += ["tests.plugins.sessions", "tests.plugins.disk"]
+    pytest_plugins += ["tests.plugins.sessions", "tests.plugins.disk", "tests.plugins.hdfs"]
 
 GOLDEN = Path(os.environ.get("PYSPARK_DELTA_GOLDEN") or Path(__file__).parents[2] / "shared" / "golden")
 

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
     from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
+    from pyspark_delta.spark.api.delta_modules import install_as_delta
     from pyspark_delta.spark.api.table import DeltaTable
     from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip, disable, enable
     from pyspark_delta.spark.source import DefaultSource
@@ -189,6 +190,7 @@ __all__ = [
     "disconnect_catalog",
     "enable",
     "errors",
+    "install_as_delta",
     "sql",
     "streaming_batch",
 ]
@@ -223,6 +225,7 @@ _HOMES = {
     "Transaction": "pyspark_delta.table.transaction",
     "enable": "pyspark_delta.spark.session.enable",
     "errors": "",
+    "install_as_delta": "pyspark_delta.spark.api.delta_modules",
     "sql": "pyspark_delta.interpreter",
     "streaming_batch": "pyspark_delta.spark.streaming.batch",
     **dict.fromkeys(

@@ -33,6 +33,7 @@ PUBLIC = [
     "disconnect_catalog",
     "enable",
     "errors",
+    "install_as_delta",
     "sql",
     "streaming_batch",
 ]

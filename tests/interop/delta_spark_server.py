@@ -5,7 +5,7 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
-`{"do": "batches", "path": ..., "checkpoint": ..., "options": {...}, "columns": [...]}`,
+`{"do": "batches", "sources": [{"path": ..., "options": {...}}], "checkpoint": ..., "columns": [...]}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
 `{"do": "stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
 `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
         case "batches":
-            return _batches(spark, str(path), question["checkpoint"], question["options"], question["columns"])
+            return _batches(spark, question["sources"], question["checkpoint"], question["columns"])
         case "stream":
             _stream(spark, question)
             return None
@@ -83,15 +84,16 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
 
 
 def _batches(
-    spark: SparkSession, path: str, checkpoint: str, options: dict[str, str], columns: list[str]
+    spark: SparkSession, sources: list[dict[str, Any]], checkpoint: str, columns: list[str]
 ) -> dict[int, list[Any]]:
-    """The rows of each batch of a query that reads everything that is available."""
+    """The rows of each batch of a query that reads everything that is available in some tables."""
     batches: dict[int, list[Any]] = {}
 
     def keep(batch: DataFrame, number: int) -> None:
-        batches[number] = sorted([list(row) for row in batch.select(*columns).collect()], key=str)
+        batches[number] = sorted([list(row) for row in batch.collect()], key=str)
 
-    writer = spark.readStream.format("delta").options(**options).load(path).writeStream.foreachBatch(keep)
+    streams = [spark.readStream.format("delta").options(**one["options"]).load(one["path"]) for one in sources]
+    writer = reduce(DataFrame.union, [one.select(*columns) for one in streams]).writeStream.foreachBatch(keep)
     writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
     return batches
 

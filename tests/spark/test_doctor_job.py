@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyspark_delta
-from pyspark_delta.cli.doctor import judge
+from pyspark_delta.cli.doctor.workers import judge
 from pyspark_delta.spark.probe import report
 
 ENVIRONMENT = {
@@ -24,7 +24,7 @@ ENVIRONMENT = {
 
 def test_workers_report_their_versions() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pyspark_delta.cli", "doctor", "--json", "--master", "local[2]"],
+        [sys.executable, "-m", "pyspark_delta", "doctor", "--json", "--master", "local[2]"],
         capture_output=True,
         text=True,
         env=ENVIRONMENT,
@@ -34,6 +34,7 @@ def test_workers_report_their_versions() -> None:
     assert done.returncode == 0, checks
     assert checks["Spark job"]["status"] == "ok"
     assert checks["format('delta')"]["found"] == "delta"
+    assert checks["small table"]["found"] == "800 rows read"
     (worker,) = [check for name, check in checks.items() if name.endswith(": pyspark_delta")]
     assert worker["found"] == pyspark_delta.__version__
 

@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.streams import LIMIT, Source, ids, numbers, run, transactions
 
-from pyspark_delta.errors import InvalidOptionError, translate
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, translate
 from pyspark_delta.table import Table
 
 pytestmark = pytest.mark.spark
@@ -56,12 +56,37 @@ def test_a_query_goes_on_when_its_table_changes(plain_spark: SparkSession, tmp_p
         source.add()
         query.processAllAvailable()
         assert ids(path) == source.ids
-        Table.open(path).alter().add_constraint("small", "id < 1000")
+        Table.open(path).alter().add_constraint("small", f"id < {source.files * 10}")
         source.add()
-        with pytest.raises(StreamingQueryException, match="DELTA_WRITE_NEEDS_ENABLE"):
+        with pytest.raises(StreamingQueryException, match="small"):
             query.processAllAvailable()
     finally:
         query.stop()
+
+
+def test_tasks_apply_the_rules_of_a_table(plain_spark: SparkSession, tmp_path: Path) -> None:
+    source, path = Source(plain_spark, tmp_path), str(tmp_path / "table")
+    table = Table.create(path, "id BIGINT, half BIGINT GENERATED ALWAYS AS (id + 1), kind STRING DEFAULT 'new'")
+    table.alter().add_constraint("small", "id < 25")
+    run(writer(source.stream(), tmp_path / "c").start(path))
+    found = Table.open(path).scan().to_arrow().to_pylist()
+    expected = [{"id": n, "half": n + 1, "kind": "new"} for n in range(20)]
+    assert sorted(found, key=lambda row: row["id"]) == expected
+    rows = plain_spark.range(20, 25).write.format("delta").mode("append")
+    rows.save(path)
+    source.add()
+    with pytest.raises(StreamingQueryException, match="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"):
+        run(writer(source.stream(), tmp_path / "c").start(path))
+    assert Table.open(path).scan().to_arrow().num_rows == 25
+
+    numbered = str(tmp_path / "numbered")
+    Table.create(numbered, "id BIGINT, n BIGINT GENERATED ALWAYS AS IDENTITY")
+    local = str(tmp_path / "local")
+    Table.create(local, "id BIGINT, t TIMESTAMP, d DATE GENERATED ALWAYS AS (CAST(t AS DATE))")
+    for target, columns, why in ((numbered, ["id"], "identity column 'n'"), (local, ["id", "t"], "time zone")):
+        frame = source.stream(*(["id"] if columns == ["id"] else ["id", "timestamp_seconds(id) AS t"]))
+        with pytest.raises(InvalidOperationError, match=why), translate():
+            writer(frame, tmp_path / why).start(target).awaitTermination(LIMIT)
 
 
 @pytest.mark.parametrize(

@@ -361,6 +361,8 @@ def test_streams_in_sql(delta_spark: SparkSession, numbers: Path) -> None:
         assert in_memory(delta_spark.sql("SELECT id FROM small"), "from_view") == [(1,), (2,)]
     finally:
         delta_spark.catalog.dropTempView("small")
+    named = f"WITH low AS (SELECT id FROM STREAM delta.`{numbers}` WHERE id < 2), other AS (SELECT id FROM low)"
+    assert in_memory(delta_spark.sql(f"{named} SELECT id + 5 AS id FROM other"), "from_named") == [(5,), (6,)]
     limited = delta_spark.sql(f"SELECT * FROM STREAM(delta.`{numbers}`) WITH ('startingVersion' = 1)")
     assert [row[0] for row in in_memory(limited, "from_sql")] == [6, 7, 8, 9]
 

@@ -43,8 +43,8 @@ from pyspark_delta.log.names import LOG_DIRECTORY
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage import ObjectStore, normalize_location, store_for
 from pyspark_delta.storage.credentials import Credentials
-from pyspark_delta.storage.local import LEFTOVER_AGE, LocalStore
 from pyspark_delta.storage.paths import file_name, join, parent
+from pyspark_delta.storage.temporary import LEFTOVER_AGE, LeavesTemporaryFiles
 
 _ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FEATURES = frozenset({Feature.CATALOG_MANAGED.value, Feature.IN_COMMIT_TIMESTAMP.value})
@@ -196,7 +196,7 @@ class FilesystemCatalog:
     def remove_leftovers(self) -> None:
         """Remove temporary files that killed processes left in a local catalog, if they are at least a week old."""
         store = self._store(self._root)
-        if isinstance(store, LocalStore):
+        if isinstance(store, LeavesTemporaryFiles):
             for directory in ("_names", "_dropped"):
                 store.remove_leftovers(join(self._root, directory), self._clock() - LEFTOVER_AGE, recursive=True)
 

@@ -9,7 +9,7 @@ COMMIT_VERSION = StructField("_commit_version", LONG)
 COMMIT_TIMESTAMP = StructField("_commit_timestamp", TIMESTAMP)
 CHANGE_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 
-INSERT, DELETE = "insert", "delete"
+INSERT, DELETE, UPDATED = "insert", "delete", "update_postimage"
 
 
 def with_change_columns(schema: StructType) -> StructType:

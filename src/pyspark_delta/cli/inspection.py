@@ -9,6 +9,7 @@ import typer
 from pyspark_delta.cli import doctor as environment
 from pyspark_delta.cli.catalog_options import resolved
 from pyspark_delta.cli.commits import actions_of, describe_action
+from pyspark_delta.cli.doctor.store import check_store
 from pyspark_delta.cli.history_lines import FIXED, NAMES, commit_line, metrics_line
 from pyspark_delta.cli.listing import View, print_listing
 from pyspark_delta.cli.options import (
@@ -205,10 +206,18 @@ def explain(
 
 @reporting
 def doctor(
-    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also run a small job on Spark's workers.")] = True,
+    spark: Annotated[
+        bool,
+        typer.Option("--session/--no-session", "--spark/--no-spark", help="Also use a session of Spark."),
+    ] = True,
     master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="Where that job runs; default: as configured.")
+        str | None, typer.Option("--master", metavar="URL", help="The master of that session; default: as configured.")
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URL", help="Also check a place for tables: a folder or URI."),
+    ] = None,
+    option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check Python, Java, PySpark and packages, and print remedies.
@@ -216,6 +225,8 @@ def doctor(
     Driver and workers are compared. The exit code is 1 if a check fails.
     """
     checks = list(environment.examine(spark=spark, master=master))
+    if store is not None:
+        checks += check_store(store, storage_options(option) or {})
     if as_json:
         print_json([check.as_dict() for check in checks])
     else:

@@ -24,6 +24,7 @@ from pyspark_delta.cli.output import cell, print_facts, print_json, print_json_l
 from pyspark_delta.cli.reporting import reporting
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.streaming.options import NewRows
 
 if TYPE_CHECKING:
     from pyspark_delta.streaming.checkpoint import QueryCheckpoint
@@ -52,6 +53,10 @@ def follow(
         str | None, typer.Option("--from", metavar="START", help="The first version, 'latest', or a time (UTC).")
     ] = None,
     changes: Annotated[bool, typer.Option("--changes", help="Print the change data feed.")] = False,
+    new_rows: Annotated[
+        NewRows | None,
+        typer.Option("--new-rows", help="Of versions that change rows, print those inserted, or updated too."),
+    ] = None,
     skip_changes: Annotated[
         bool, typer.Option("--skip-change-commits", help="Skip versions that delete or update rows.")
     ] = False,
@@ -82,7 +87,7 @@ def follow(
         max_files=max_files,
         columns=names_of(columns),
         where=where,
-        changes=changes,
+        changes=changes if new_rows is None else new_rows.value,
         skip_change_commits=skip_changes,
         ignore_deletes=ignore_deletes,
     )
@@ -220,7 +225,7 @@ def _facts(table: Table, offset: Offset) -> dict[str, Any]:
     within = f"after file {offset.index} of" if offset.index >= 0 else "before"
     snapshot = "the initial snapshot, version" if offset.initial else "version"
     behind = max(0, table.version + 1 - offset.version)
-    stream = table.stream(offset.to_json(), ignore_changes=True, fail_on_data_loss=False)
+    stream = table.stream(offset.to_json(), ignore_changes=True, on_data_loss="skip")
     files, size = 0, 0
     for batch in stream:
         files += batch.num_files

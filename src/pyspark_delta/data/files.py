@@ -37,6 +37,7 @@ from pyspark_delta.scan.plan import (
     RowId,
     RowIndex,
     ScanTask,
+    Stored,
 )
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import StructField
@@ -280,6 +281,9 @@ class DataFileReader:
                     return pa.repeat(file.constants[field.name], count)
                 assert column is not None
                 return _recorded(column, rows, field, file.path)
+            case Stored(field):
+                assert column is not None
+                return _from_file(column, rows, field, file.path)
             case Missing(field):
                 return pa.nulls(count, to_arrow(field.type, all_nullable=True))
             case RowId(field):

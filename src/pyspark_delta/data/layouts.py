@@ -20,6 +20,7 @@ from pyspark_delta.scan.plan import (
     RowCommitVersion,
     RowId,
     RowIndex,
+    Stored,
 )
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
@@ -127,7 +128,7 @@ def _resolve(fields: FileSchema, plan: ColumnPlan) -> Column | None:
     match plan:
         case FromFile(field, physical):
             return fields.resolve(field, physical)
-        case ChangeType(field):
+        case ChangeType(field) | Stored(field):
             return fields.resolve_named(field)
         case RowId(_, str(name)) | RowCommitVersion(_, str(name)):
             return fields.resolve_named(StructField(name, LONG))

@@ -15,8 +15,10 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.part_scan import PartScan, ScanCounters
 from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.scanner import CheckpointShare, scanner_for
 from pyspark_delta.parallel import map_ordered, map_ordered_eagerly, worker_count
 
+_REMOTE_ROWS = 500_000  # of a task, which costs some 50 ms
 _SHARE_ROWS = 65536  # bytes of adjacent row groups that one thread decodes
 
 
@@ -27,11 +29,16 @@ def scan_parts(
     request: FileRequest | None = None,
     counters: ScanCounters | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the results of `scan_part` for some files, in order. Raises CorruptLogError.
+    """Yield the results of `scan_part` for some files. Raises CorruptLogError.
 
-    Several threads decode row groups; they start during this call. If statistics come from JSON, the threads parse the
-    JSON instead.
+    Several threads decode row groups, in order; they start during this call. If statistics come from JSON, the threads
+    parse the JSON instead. A registered scanner reads what is too much for this process, if predicates exclude files.
     """
+    parts = list(parts)
+    if request is not None and (request.partition_predicate or request.stats_predicate) is not None:
+        actions = sum(part.metadata.num_rows for part in parts)
+        if (scanner := scanner_for(actions)) is not None:
+            return scanner.scan(_remote_shares(parts, action, fields, request), action, fields, request)
     if request is not None and request.stats_predicate is not None:
         return chain.from_iterable(scan_part(part, action, fields, request, counters) for part in parts)
 
@@ -41,6 +48,31 @@ def scan_parts(
 
     shares = ((part, groups) for part in parts for groups in _shares(part, f"{action}.path"))
     return _counted(map_ordered_eagerly(decode, shares, in_flight=worker_count()), counters)
+
+
+def scan_share(
+    share: CheckpointShare, action: str, fields: Sequence[pa.Field], request: FileRequest
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of `fields` of the file actions of a share that a request keeps. Raises CorruptLogError."""
+    yield from _scan_groups(share.part, list(share.groups), action, fields, request, ScanCounters())
+
+
+def _remote_shares(
+    parts: Sequence[ParquetPart], action: str, fields: Sequence[pa.Field], request: FileRequest
+) -> Iterator[CheckpointShare]:
+    """Yield the row groups that may hold requested files, a few of one file at a time."""
+    for part in parts:
+        scan = PartScan(part, action, fields, request, ScanCounters())
+        share: list[int] = []
+        rows = 0
+        for group in filter(scan.may_keep, part.row_groups_with(f"{action}.path")):
+            share.append(group)
+            rows += part.metadata.row_group(group).num_rows
+            if rows >= _REMOTE_ROWS:
+                yield CheckpointShare(part.store, part.file, tuple(share))
+                share, rows = [], 0
+        if share:
+            yield CheckpointShare(part.store, part.file, tuple(share))
 
 
 def _counted(

@@ -31,8 +31,8 @@ from pyspark_delta.logs import logger
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION, LOG_RETENTION
 from pyspark_delta.storage import FileStatus, ObjectStore
-from pyspark_delta.storage.local import LEFTOVER_AGE, LocalStore
 from pyspark_delta.storage.paths import decode, file_name, join
+from pyspark_delta.storage.temporary import LEFTOVER_AGE, LeavesTemporaryFiles
 
 _log = logger(__name__)
 
@@ -63,8 +63,8 @@ def clean_log(
 
     Versions are retained as long as the table property says, or since `cutoff_ms`, in milliseconds since the epoch.
 
-    On local storage, it also deletes temporary files of killed writers, a week after their last write: those in the
-    directories of the log, and with `everywhere` those beside data files.
+    Where a store makes temporary files, it also deletes those of killed writers, a week after their last write: in the
+    directories of the log, and with `everywhere` beside data files.
 
     Does nothing without a checkpoint that is old enough, for tables whose catalog does not allow it (C478), and if
     checkpoints are protected (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError, before
@@ -107,7 +107,7 @@ def clean_log(
 
 
 def _remove_leftovers(store: ObjectStore, table_location: str, before_ms: int, everywhere: bool) -> None:
-    if not isinstance(store, LocalStore):  # others publish in one request
+    if not isinstance(store, LeavesTemporaryFiles):  # others publish in one request
         return
     if everywhere:
         store.remove_leftovers(table_location, before_ms, recursive=True)

@@ -31,7 +31,7 @@ class ParquetPart:
 
     def __init__(self, store: ObjectStore, file: FileStatus) -> None:
         self.file = file
-        self._store = store
+        self.store = store
         self._metadata: pq.FileMetaData | None = None
         self._schema: pa.Schema | None = None
         self._leaves: dict[str, int] = {}
@@ -56,7 +56,7 @@ class ParquetPart:
             self.open()
         else:
             with self._translated():
-                self._store.status(self.path)
+                self.store.status(self.path)
 
     def _take_footer(self, file: pq.ParquetFile) -> None:
         metadata = file.metadata
@@ -147,7 +147,7 @@ class ParquetPart:
         if self._metadata is not None and not any(map(groups_of, leaves)):
             return None
         with self._translated():  # opened once for the footer and for the rows
-            source = self._store.open_input(self.path)
+            source = self.store.open_input(self.path)
             if self._metadata is None and self._is_local and all(column in once for column in leaves):
                 first = _first_rows(source, leaves)
                 if first is not None:
@@ -174,7 +174,7 @@ class ParquetPart:
 
     @contextmanager
     def _file(self, coded: Sequence[str], source: Any) -> Iterator[pq.ParquetFile]:
-        source = self._store.open_input(self.path) if source is None else source
+        source = self.store.open_input(self.path) if source is None else source
         remote = not self._is_local
         with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote, read_dictionary=list(coded)) as file:
             if self._metadata is None:

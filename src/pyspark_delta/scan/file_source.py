@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.scan.plan import ChangeType, ColumnPlan, PartitionConstant, ReadContext
+from pyspark_delta.scan.plan import ChangeType, ColumnPlan, PartitionConstant, ReadContext, Stored
 from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
@@ -17,7 +17,8 @@ from pyspark_delta.snapshot import Snapshot
 @dataclass(frozen=True, slots=True)
 class FileSource:
     """A table, and the version of its schema with which to read its files. Rows can have additional columns:
-    `stored_too` names columns of the files, and `constants` values per file, stored among its partition values.
+    `stored_too` names columns of the files, `sometimes_stored` columns that are null in the files that lack them, and
+    `constants` values per file, stored among its partition values.
     """
 
     location: str
@@ -25,6 +26,7 @@ class FileSource:
     storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     version: int | None = None
     stored_too: tuple[StructField, ...] = ()
+    sometimes_stored: tuple[StructField, ...] = ()
     constants: tuple[StructField, ...] = ()
 
     def read_context(
@@ -41,6 +43,7 @@ class FileSource:
         `output` and `residual` may name the additional columns of the files.
         """
         more: dict[str, ColumnPlan] = {f.name: ChangeType(f) for f in self.stored_too}
+        more |= {f.name: Stored(f) for f in self.sometimes_stored}
         more |= {f.name: PartitionConstant(f, f.name) for f in self.constants}
         context = read_context(
             self.location,
@@ -60,9 +63,14 @@ class FileSource:
         return replace(context, columns=(*context.columns, *added), output=shown)
 
     @property
+    def in_files_too(self) -> tuple[StructField, ...]:
+        """The additional columns that are in files."""
+        return (*self.stored_too, *self.sometimes_stored)
+
+    @property
     def schema(self) -> StructType:
         """The logical schema of the rows, with the additional columns."""
-        return StructType((*self.configuration.schema, *self.stored_too, *self.constants))
+        return StructType((*self.configuration.schema, *self.in_files_too, *self.constants))
 
 
 def file_source(snapshot: Snapshot) -> FileSource:

@@ -77,7 +77,19 @@ class ChangeType:
     field: StructField
 
 
-ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion | RowIndex | ChangeType
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A column of the files that the schema of the table does not have; null in files without it.
+
+    The column is found by name, which column mapping does not change.
+    """
+
+    field: StructField
+
+
+ColumnPlan: TypeAlias = (
+    FromFile | PartitionConstant | Missing | RowId | RowCommitVersion | RowIndex | ChangeType | Stored
+)
 
 
 @dataclass(frozen=True, slots=True)

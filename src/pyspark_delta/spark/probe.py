@@ -1,20 +1,24 @@
 """Reports the versions on the driver and on workers, with a small Spark job: `python -m pyspark_delta.spark.probe`.
 
 Prints one line of JSON: `driver`, `workers` (a list), `source` (the name under which Spark finds the data source),
-`error` and `source_error`. The last two are one sentence if the job or the lookup failed, otherwise null.
+`table` (what was written and read), `error`, `source_error` and `table_error`. The last three are one sentence if the
+job, the lookup or the small table failed, otherwise null.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.conf.cores import cores_of
+from pyspark_delta.spark.conf.sessions import is_enabled
 from pyspark_delta.spark.conf.worker_python import self_contained, use_running_python
+from pyspark_delta.spark.session.enable import disable, enable
 
 
 def versions() -> dict[str, str | None]:
@@ -37,8 +41,9 @@ def versions() -> dict[str, str | None]:
 
 
 def report(spark: SparkSession) -> dict[str, Any]:
-    """Run the job, look up the data source, and return what `main` prints."""
-    result: dict[str, Any] = {"driver": versions(), "workers": [], "source": None, "error": None, "source_error": None}
+    """Run the job, look up the data source, use a small table, and return what `main` prints."""
+    result: dict[str, Any] = {"driver": versions(), "workers": []}
+    result |= dict.fromkeys(("source", "table", "error", "source_error", "table_error"))
     use_running_python(spark)
     try:
         result["workers"] = _ask_workers(spark)
@@ -46,6 +51,7 @@ def report(spark: SparkSession) -> dict[str, Any]:
         result["error"] = _sentence(error)
         return result
     result["source"], result["source_error"] = _find_source(spark)
+    result["table"], result["table_error"] = _use_small_table(spark)
     return result
 
 
@@ -81,6 +87,29 @@ def _find_source(spark: SparkSession) -> tuple[str | None, str | None]:
                 return name, None
             failure = _sentence(error)
     return None, failure
+
+
+def _use_small_table(spark: SparkSession) -> tuple[str | None, str | None]:
+    """Write a table with `enable`, change it and read it; return what was done, or None and the failure.
+
+    The table lies in a temporary folder of this machine, so a session on other machines is not asked for it.
+    """
+    if not str(spark.sparkContext.master).startswith("local"):
+        return "not written: the session runs on other machines", None
+    was_enabled = is_enabled(spark)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/table"
+        try:
+            enable(spark)
+            spark.range(1000).write.format("delta").save(path)
+            spark.sql(f"DELETE FROM delta.`{path}` WHERE id >= 900")
+            count = spark.read.format("delta").load(path).where("id >= 100").count()
+        except Exception as error:
+            return None, _sentence(error)
+        finally:
+            if not was_enabled:
+                disable(spark)
+    return (f"{count} rows read", None) if count == 800 else (None, f"{count} of 800 rows were read")
 
 
 def _sentence(error: Exception) -> str:

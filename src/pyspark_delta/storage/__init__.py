@@ -8,8 +8,15 @@ from functools import lru_cache
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 from pyspark_delta.storage.credentials import CREDENTIALS_KEY, source_of
+from pyspark_delta.storage.hadoop_stores import hadoop_store, session_settings
 from pyspark_delta.storage.local import LocalStore
-from pyspark_delta.storage.paths import normalize_location, require_supported, split
+from pyspark_delta.storage.paths import (
+    HADOOP_SCHEMES,
+    canonical_scheme,
+    normalize_location,
+    require_supported,
+    split,
+)
 
 __all__ = [
     "ACCESS_PREFIX",
@@ -30,6 +37,8 @@ _interceptors: list[Callable[[ObjectStore], ObjectStore]] = []
 
 def store_for(location: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
     """Return the store for a location. Locations with equal scheme, authority and options share a store.
+
+    Without options of its own, an object store takes the settings of the Spark session, if there is one.
 
     Raises UnsupportedTableError for an unknown scheme, MissingDependencyError if a remote store needs the `cloud`
     extra, InvalidOptionError for options that the store refuses.
@@ -61,7 +70,11 @@ def _store(location: str, storage_options: Mapping[str, str] | None) -> ObjectSt
         return _LOCAL
     require_supported(scheme, location)
     options = {str(key): str(value) for key, value in own_options(storage_options).items()}
+    if scheme in HADOOP_SCHEMES:
+        return hadoop_store(scheme, authority, options)
     source = (storage_options or {}).get(CREDENTIALS_KEY, "")
+    if not options and not source:
+        options = dict(session_settings(canonical_scheme(scheme)))
     return _remote(scheme, authority, tuple(sorted(options.items())), source)
 
 

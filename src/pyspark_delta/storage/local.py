@@ -12,10 +12,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import shutil
 import stat
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -30,11 +28,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.exclusive_rename import rename_exclusive
 from pyspark_delta.storage.local_tree import walk
-
-_TEMPORARY = ".pyspark-delta-"
-_LEFTOVER = re.compile(re.escape(_TEMPORARY) + r"[0-9a-f]{32}\.tmp")
-LEFTOVER_AGE = 7 * 86_400_000
-"""Milliseconds since its last write after which a temporary file counts as left by a killed writer."""
+from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temporary_name
 
 _SMALL = 1 << 14  # bytes that hold most commits
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
@@ -143,7 +137,7 @@ class LocalStore:
         for found, directories, names in os.walk(directory):
             if not recursive:
                 directories.clear()
-            for name in filter(_LEFTOVER.fullmatch, names):
+            for name in filter(is_temporary, names):
                 removed += _remove_old(os.path.join(found, name), before_ms)
         return removed
 
@@ -267,7 +261,7 @@ def _names_from(directory: str, first: bytes) -> list[bytes]:
             names = os.listdir(os.fsencode(directory))
         except (FileNotFoundError, NotADirectoryError):
             return []
-    hidden = _TEMPORARY.encode()
+    hidden = TEMPORARY_PREFIX.encode()
     return sorted([name for name in names if name >= first and not name.startswith(hidden)])
 
 
@@ -293,7 +287,7 @@ def _temporary(path: str, data: bytes) -> Iterator[str]:
 def _create_temporary(path: str) -> tuple[str, int]:
     """Open a hidden file beside `path` for writing."""
     directory = os.path.dirname(path)
-    temporary = f"{directory.rstrip('/')}/{_TEMPORARY}{uuid.uuid4().hex}.tmp"
+    temporary = f"{directory.rstrip('/')}/{temporary_name()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
         return temporary, os.open(temporary, flags, 0o666)

@@ -16,6 +16,13 @@ from pyspark_delta.errors import CorruptLogError, InvalidOperationError, Unsuppo
 
 LOCAL_SCHEME = "file"
 SUPPORTED_SCHEMES = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "memory")
+HADOOP_SCHEMES = frozenset(
+    {
+        *("hdfs", "webhdfs", "swebhdfs", "viewfs", "ofs", "o3fs"),
+        *("dbfs", "wasb", "wasbs", "adl", "oss", "obs", "cosn", "oci", "cos", "alluxio"),
+    }
+)
+"""The schemes of Hadoop's file systems for which this package has no store of its own. They may have no authority."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
@@ -113,7 +120,7 @@ def _absolute(scheme: str, rest: str, raw: str) -> str:
         if authority not in ("", "localhost"):
             raise CorruptLogError(f"The path '{raw}' in the log names another host, '{authority}'.", path=raw)
         return path
-    if not authority:
+    if not authority and scheme not in HADOOP_SCHEMES:
         raise CorruptLogError(f"The path '{raw}' in the log names no bucket or container.", path=raw)
     return f"{canonical_scheme(scheme)}://{authority}{path}"
 
@@ -210,7 +217,7 @@ def normalize_location(text: str | os.PathLike[str]) -> str:
         rest = slash + key
     if scheme == LOCAL_SCHEME:
         return _local_uri(given, authority, rest)
-    if not authority:
+    if not authority and scheme not in HADOOP_SCHEMES:
         raise InvalidOperationError(f"The location '{given}' names no bucket or container.", location=given)
     path = os.path.normpath("/" + rest).lstrip("/")
     return f"{canonical_scheme(scheme)}://{authority}" + (f"/{path}" if path else "")
@@ -218,10 +225,11 @@ def normalize_location(text: str | os.PathLike[str]) -> str:
 
 def require_supported(scheme: str, location: str) -> None:
     """Raise UnsupportedTableError for a scheme that no store serves."""
-    if scheme not in SUPPORTED_SCHEMES and scheme not in _ALIASES:
+    if scheme not in SUPPORTED_SCHEMES and scheme not in _ALIASES and scheme not in HADOOP_SCHEMES:
         raise UnsupportedTableError(
             f"Cannot open '{location}': the scheme '{scheme}' is not supported. Supported are a local path, file:, "
-            "s3:// (s3a://), gs://, az:// and abfss://.",
+            "s3:// (s3a://), gs://, az://, abfss://, and hdfs:// and other file systems of Hadoop: "
+            f"{', '.join(sorted(HADOOP_SCHEMES - {'hdfs'}))}.",
             location=location,
             scheme=scheme,
         )

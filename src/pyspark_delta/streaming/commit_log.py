@@ -104,6 +104,11 @@ class CommitLog(Generic[C]):
             return first
         return min((version for version in self._listed(first) if version >= first), default=None)
 
+    def is_cleaned_up(self, version: int) -> bool:
+        """Return True if a version is earlier than all commits of the log."""
+        earliest = self.earliest_version(version)
+        return earliest is not None and earliest > version and min(self._listed(0)) > version
+
     # ------------------------------------------------------------------------------------------------- the log
     def _add(self, later: list[CommitFile]) -> None:
         if len(self._found) < _WINDOW:
@@ -170,7 +175,8 @@ class CommitLog(Generic[C]):
             return StreamDataLossError(
                 f"The stream needs version {version} of '{location}', but the earliest commit in its log is "
                 f"{later}: the others were removed by log clean-up. To go on from version {later}, and lose the "
-                "rows of the missing versions, set the option failOnDataLoss to false. To read all current rows, use a "
+                "rows of the missing versions, set the option failOnDataLoss to false. If the table tracks "
+                "rows, onDataLoss=snapshotDiff returns those that were added since. To read all current rows, use a "
                 "new checkpoint. To keep commits longer, set the table property delta.logRetentionDuration.",
                 version=version,
                 earliest=later,

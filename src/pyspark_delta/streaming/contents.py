@@ -40,11 +40,13 @@ C = TypeVar("C", bound=Versioned)
 class BatchFiles:
     """Files of a batch that are read in one way.
 
-    `files` has the columns of `commits.FILE_COLUMNS`; in a change feed, those of a `changes.plan.ChangeScan`.
+    `files` has the columns of `commits.FILE_COLUMNS`, or those of a `changes.plan.ChangeScan` if they are changes.
+    Only rows that meet the condition `only` are in the batch; it may name additional columns of `source`.
     """
 
     source: FileSource
     files: pa.Table
+    only: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

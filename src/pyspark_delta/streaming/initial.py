@@ -6,7 +6,9 @@ The files are sorted once. Statistics are not read, so that a stream can begin w
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,8 +57,7 @@ class InitialFiles:
             columns.append(DELETION_VECTOR.name)
         if is_supported(configuration, Feature.ROW_TRACKING):
             columns += [BASE_ROW_ID.name, DEFAULT_ROW_COMMIT_VERSION.name]
-        # Selecting rows of a column in many chunks would copy it as a whole.
-        return self._snapshot.files(tuple(columns)).combine_chunks()
+        return self._snapshot.files(tuple(columns))
 
     @cached_property
     def _order(self) -> pa.Array:
@@ -74,16 +75,33 @@ class InitialFiles:
         if self._where is None:
             return None
         possible = possible_files(self._snapshot, self._where, (PATH.name,), time_zone=self._time_zone)
-        mask = pc.is_in(self._files[PATH.name].take(self._order), value_set=possible[PATH.name].combine_chunks())
-        return mask.combine_chunks()
+        mask = pc.is_in(self._files[PATH.name], value_set=possible[PATH.name].combine_chunks())
+        return mask.combine_chunks().take(self._order)
 
     def files(self, first: int, end: int) -> pa.Table:
         """Return the files from index `first` to before `end`, in order, with the columns of `commits.FILE_COLUMNS`."""
         chosen = self._order.slice(first, max(0, end - first))
         if self._counted is not None:
             chosen = chosen.filter(self._counted.slice(first, len(chosen)))
-        files = self._files.take(chosen)
+        files = _take(self._files, chosen.to_numpy().astype(np.int64))
         for absent in FILE_COLUMNS:
             if absent.name not in files.column_names:
                 files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
         return files
+
+
+def _take(files: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
+    """Return some rows of a table in many chunks. Arrow would copy its columns of texts as a whole first."""
+    batches = files.to_batches()
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    of = np.searchsorted(starts, rows, side="right") - 1
+    by_batch = np.argsort(of, kind="stable")
+    numbers, ends = np.unique(of[by_batch], return_counts=True)
+    taken, first = [files.schema.empty_table()], 0
+    for number, count in zip(numbers, ends, strict=True):
+        chosen = rows[by_batch[first : first + count]] - starts[number]
+        taken.append(pa.Table.from_batches([batches[number].take(pa.array(chosen))]))
+        first += count
+    back = np.empty(len(rows), np.int64)
+    back[by_batch] = np.arange(len(rows))
+    return pa.concat_tables(taken).combine_chunks().take(pa.array(back))

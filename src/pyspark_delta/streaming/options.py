@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.properties import parse_size
@@ -20,6 +21,9 @@ _IGNORE_DELETES, _IGNORE_CHANGES = "ignoreDeletes", "ignoreChanges"
 _IGNORE_FILE_DELETION, _SKIP_CHANGE_COMMITS = "ignoreFileDeletion", "skipChangeCommits"
 _CHANGE_FEED = ("readChangeFeed", "readChangeData")
 _WHERE, _SKIP_COMMITS = "where", "skipCommitsWhere"  # ours
+_CHANGES = "changes"  # ours
+_FAIL_ON_DATA_LOSS = "failOnDataLoss"
+_ON_DATA_LOSS = "onDataLoss"  # ours
 _EVENT_TIME_ORDER = "withEventTimeOrder"
 _SCHEMA_LOCATION = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
@@ -36,8 +40,10 @@ STREAM_OPTIONS = (
     _IGNORE_FILE_DELETION,
     _SKIP_CHANGE_COMMITS,
     "excludeRegex",
-    "failOnDataLoss",
+    _FAIL_ON_DATA_LOSS,
+    _ON_DATA_LOSS,
     *_CHANGE_FEED,
+    _CHANGES,
     _WHERE,
     _SKIP_COMMITS,
     *_SCHEMA_LOCATION,
@@ -50,13 +56,32 @@ STREAM_OPTIONS = (
 """The names of all options of a stream."""
 
 
+class OnDataLoss(StrEnum):
+    """What a stream does when log clean-up has removed versions that it has not read: fail, skip them, or return the
+    rows that were added since and are still there.
+    """
+
+    FAIL = "fail"
+    SKIP = "skip"
+    SNAPSHOT_DIFF = "snapshotDiff"
+
+
+class NewRows(StrEnum):
+    """Which rows of a commit that changes rows are new: those it inserted, or also those it updated."""
+
+    INSERTS = "inserts"
+    UPSERTS = "upserts"
+
+
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """What a stream reads, and in which portions.
 
     `limits` apply to each batch. At most one of `starting_version` (a version, or "latest" for later changes only) and
     `starting_timestamp` (milliseconds since the epoch) is set; without both, the stream begins with all rows of the
-    latest version. `exclude` skips files whose path in the log it matches. `changes` reads the change data feed.
+    latest version. `exclude` skips files whose path in the log it matches. `changes` reads the change data feed;
+    `new_rows` reads the new rows of commits that change rows. `on_data_loss` applies to versions that log clean-up has
+    removed.
 
     `where` is a condition in Spark's SQL on the rows: files that it rules out are not returned, and cost nothing of the
     limits. The rows of other files are not filtered. `skip_commits_where` is a condition on commits (`CommitFilter`):
@@ -74,8 +99,9 @@ class StreamOptions:
     ignore_changes: bool = False
     skip_change_commits: bool = False
     exclude: re.Pattern[str] | None = None
-    fail_on_data_loss: bool = True
+    on_data_loss: OnDataLoss = OnDataLoss.FAIL
     changes: bool = False
+    new_rows: NewRows | None = None
     where: str | None = None
     skip_commits_where: str | None = None
     time_zone: str = "UTC"
@@ -87,6 +113,19 @@ class StreamOptions:
 
     def __post_init__(self) -> None:
         check_start(self.starting_version, self.starting_timestamp)
+        if self.new_rows is not None and (self.changes or self.allows_changes):
+            of_commits = _IGNORE_CHANGES if self.ignore_changes else _SKIP_CHANGE_COMMITS
+            other = _CHANGE_FEED[0] if self.changes else of_commits
+            raise _contradiction(_CHANGES, other, "both say what a stream returns of commits that change rows")
+        if self.on_data_loss is OnDataLoss.SNAPSHOT_DIFF and (self.changes or self.new_rows is NewRows.INSERTS):
+            other = _CHANGE_FEED[0] if self.changes else f"{_CHANGES}={self.new_rows}"
+            why = "the difference of snapshots does not tell how a row came to be"
+            raise _contradiction(f"{_ON_DATA_LOSS}={self.on_data_loss}", other, why)
+
+    @property
+    def is_read_in_one_way(self) -> bool:
+        """True if all files of a stream are read alike, and return all of their rows."""
+        return not self.changes and self.new_rows is None and self.on_data_loss is not OnDataLoss.SNAPSHOT_DIFF
 
     @property
     def allows_deletes(self) -> bool:
@@ -120,8 +159,9 @@ class StreamOptions:
             ignore_changes=options.flag(_IGNORE_CHANGES) or options.flag(_IGNORE_FILE_DELETION),
             skip_change_commits=options.flag(_SKIP_CHANGE_COMMITS),
             exclude=options.pattern("excludeRegex"),
-            fail_on_data_loss=options.flag("failOnDataLoss", default=True),
+            on_data_loss=options.on_data_loss(),
             changes=any(options.flag(name) for name in _CHANGE_FEED),
+            new_rows=options.new_rows(),
             where=options.text(_WHERE),
             skip_commits_where=options.text(_SKIP_COMMITS),
             time_zone=time_zone,
@@ -149,6 +189,34 @@ def check_start(version: int | str | None, timestamp: int | None) -> None:
         )
 
 
+def _contradiction(option: str, other: str, why: str) -> InvalidOptionError:
+    return InvalidOptionError(f"The options '{option}' and '{other}' exclude each other: {why}.", option=option)
+
+
+def parse_on_data_loss(text: str) -> OnDataLoss:
+    """Return what an option names, in any case. Raises InvalidOptionError."""
+    found = next((one for one in OnDataLoss if one.value.lower() == text.strip().lower()), None)
+    if found is None:
+        raise InvalidOptionError(
+            f"The option '{_ON_DATA_LOSS}' is 'fail', 'skip' (go on with the versions that are left) or 'snapshotDiff' "
+            f"(return the rows that were added since), found '{text}'.",
+            option=_ON_DATA_LOSS,
+        )
+    return found
+
+
+def parse_new_rows(text: str) -> NewRows:
+    """Return the kind of new rows that an option names. Raises InvalidOptionError."""
+    try:
+        return NewRows(text.strip().lower())
+    except ValueError:
+        raise InvalidOptionError(
+            f"The option '{_CHANGES}' is 'inserts' (new rows of changed commits that were inserted) or 'upserts' (rows "
+            f"that were inserted or updated), found '{text}'. For deleted rows too, set {_CHANGE_FEED[0]} to true.",
+            option=_CHANGES,
+        ) from None
+
+
 class _Given:
     """Options by name in lower case."""
 
@@ -165,6 +233,20 @@ class _Given:
         if text.strip().lower() not in ("true", "false"):
             raise InvalidOptionError(f"The option '{name}' is true or false, found '{text}'.", option=name)
         return text.strip().lower() == "true"
+
+    def on_data_loss(self) -> OnDataLoss:
+        text, fails = self.text(_ON_DATA_LOSS), self.flag(_FAIL_ON_DATA_LOSS, default=True)
+        if text is None:
+            return OnDataLoss.FAIL if fails else OnDataLoss.SKIP
+        found = parse_on_data_loss(text)
+        if not fails and found is not OnDataLoss.SKIP:
+            why = "set one of them"
+            raise _contradiction(f"{_ON_DATA_LOSS}={found}", f"{_FAIL_ON_DATA_LOSS}=false", why)
+        return found
+
+    def new_rows(self) -> NewRows | None:
+        text = self.text(_CHANGES)
+        return None if text is None else parse_new_rows(text)
 
     def location(self, names: Sequence[str]) -> str | None:
         text = next((text for name in names if (text := self.text(name)) is not None), None)

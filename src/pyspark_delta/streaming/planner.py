@@ -22,9 +22,10 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Admission, Limits, Sizes
 from pyspark_delta.streaming.backlog import Backlog, backlog, warns_of_cleanup
 from pyspark_delta.streaming.commit_log import CommitLog, initial_snapshot_of
-from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Versioned
+from pyspark_delta.streaming.contents import BatchFiles, Contents, InitialPiece, Piece, Versioned, without_excluded
 from pyspark_delta.streaming.feed import FeedContents
 from pyspark_delta.streaming.initial import InitialFiles
+from pyspark_delta.streaming.new_rows import NewRowContents
 from pyspark_delta.streaming.offset import (
     AFTER_SCHEMA_CHANGE_INDEX,
     BASE_INDEX,
@@ -32,10 +33,11 @@ from pyspark_delta.streaming.offset import (
     Offset,
     check_table,
 )
-from pyspark_delta.streaming.options import LATEST, StreamOptions
+from pyspark_delta.streaming.options import LATEST, OnDataLoss, StreamOptions
 from pyspark_delta.streaming.rows import RowContents
 from pyspark_delta.streaming.schema_changes import check_schema
 from pyspark_delta.streaming.schema_tracking import SchemaTracking
+from pyspark_delta.streaming.snapshot_difference import rows_since
 
 
 class StreamPlanner:
@@ -45,9 +47,8 @@ class StreamPlanner:
         """Raises StreamSchemaError if the schema log cannot be used, or a change in it needs the user's consent."""
         self._tracking = SchemaTracking.of(snapshot, options)
         start = snapshot if self._tracking is None else self._tracking.start(snapshot)
-        contents: Contents[Any] = FeedContents(start, options) if options.changes else RowContents(start, options)
-        self._contents = contents
-        self._log = CommitLog(snapshot, contents.load)
+        self._contents = _contents(start, options)
+        self._log = CommitLog(snapshot, self._contents.load)
         self._start = start
         self._options = options
         self._initial: InitialFiles | None = None
@@ -114,6 +115,8 @@ class StreamPlanner:
             if first + taken < len(initial):
                 return self._after(position, first + taken)
             position = self._at(position.version + 1)
+        if self._is_behind(position.version, self._last(bound)):
+            return self._at(self._last(bound) + 1)
         commits = self._commits(position.version, self._last(bound), admission.wants(1 << 20))
         # A commit at whose beginning the batch ends is not looked at.
         while not admission.is_full and (commit := next(commits, None)) is not None:
@@ -154,7 +157,11 @@ class StreamPlanner:
             last = end.index + 1 if end.initial else len(files)
             initial = InitialPiece(files, position.next_index, last)
             position = self._at(position.version + 1)
-        return self._contents.batch(initial, [] if end.initial else list(self._pieces(position, end)))
+        if end.initial:
+            return self._contents.batch(initial, [])
+        if self._is_behind(position.version, _last_version(end)):
+            return [*self._contents.batch(initial, []), self._difference(position.version, _last_version(end))]
+        return self._contents.batch(initial, list(self._pieces(position, end)))
 
     def _pieces(self, position: Offset, end: Offset) -> Iterator[Piece[Any]]:
         # A commit at whose beginning the batch ends is not read: it may not exist.
@@ -205,10 +212,33 @@ class StreamPlanner:
     # ------------------------------------------------------------------------------------------------- commits
     def _commits(self, first: int, last: int, expected: int) -> Iterator[Versioned]:
         """Yield the commits of some versions, from the first one that exists if lost commits are tolerated."""
-        if first <= last and not self._options.fail_on_data_loss:
+        if first <= last and self._options.on_data_loss is OnDataLoss.SKIP:
             earliest = self._log.earliest_version(first)
             first = last + 1 if earliest is None else earliest
         yield from self._log.commits(first, last, expected)
+
+    def _is_behind(self, first: int, last: int) -> bool:
+        """True if log clean-up has removed the commit of a version, and the rows added since are to be returned."""
+        if first > last or self._options.on_data_loss is not OnDataLoss.SNAPSHOT_DIFF:
+            return False
+        return self._log.is_cleaned_up(first)
+
+    def _difference(self, first: int, last: int) -> BatchFiles:
+        """Return the rows that the versions from `first` to `last` have added and not deleted."""
+        latest = self._log.snapshot
+        try:
+            snapshot = latest if last == latest.version else latest.at_version(last)
+        except VersionNotFoundError as error:
+            raise StreamDataLossError(
+                f"A batch that ends at version {last} of '{latest.location}' is repeated, but log clean-up has removed "
+                f"that version too: the earliest is {error.earliest}. Use a new checkpoint, which reads all rows.",
+                version=last,
+                earliest=error.earliest,
+                location=latest.location,
+            ) from None
+        self._check_schema(snapshot)
+        found = rows_since(first, snapshot, file_source(self._start), self._contents.where)
+        return replace(found, files=without_excluded(found.files, self._options.exclude))
 
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial.version != version:
@@ -293,6 +323,12 @@ class StreamPlanner:
                 latest=self._log.latest_version,
                 location=self._start.location,
             )
+
+
+def _contents(start: Snapshot, options: StreamOptions) -> Contents[Any]:
+    if options.changes:
+        return FeedContents(start, options)
+    return RowContents(start, options) if options.new_rows is None else NewRowContents(start, options, options.new_rows)
 
 
 def _last_version(end: Offset) -> int:

@@ -90,10 +90,18 @@ class RowContents:
         mask[kept["number"].to_numpy()] = True
         return pa.array(mask)
 
+    def skips(self, commit: StreamCommit) -> bool:
+        """Return True if the options skip a commit. Raises the errors of `checks.check_configuration`."""
+        check_configuration(commit.declared, self._start.configuration, self._start.version)
+        return self._skips is not None and self._skips.matches(commit.version, commit.info)
+
+    def files_of(self, commit: StreamCommit) -> pa.Table:
+        """Return the files of a commit, without those that a condition rules out."""
+        return _files(commit, commit.start, commit.num_files)
+
     def _count(self, commit: StreamCommit) -> int:
         """Return how many files of a commit the stream returns: all or none."""
-        if self._skips is not None and self._skips.matches(commit.version, commit.info):
-            check_configuration(commit.declared, self._start.configuration, self._start.version)
+        if self.skips(commit):
             return 0
         reads = reads_files(commit, self._start.configuration, self._start.version, self._options)
         return commit.num_files if reads else 0

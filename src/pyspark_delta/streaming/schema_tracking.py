@@ -14,7 +14,7 @@ from pyspark_delta.errors import DeltaError, InvalidOptionError, StreamSchemaErr
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.streaming.options import StreamOptions
+from pyspark_delta.streaming.options import OnDataLoss, StreamOptions
 from pyspark_delta.streaming.schema_log import SchemaEntry, SchemaLog, is_tracked_change
 
 RENAME, DROP, TYPE_CHANGE = "RENAME COLUMN", "DROP COLUMN", "TYPE WIDENING"
@@ -44,10 +44,10 @@ class SchemaTracking:
         location = options.schema_location
         if location is None:
             return None
-        if not options.fail_on_data_loss:
+        if options.on_data_loss is not OnDataLoss.FAIL:
             raise InvalidOptionError(
-                "The options schemaTrackingLocation and failOnDataLoss=false exclude each other: the schema of lost "
-                "versions is unknown.",
+                "The options schemaTrackingLocation and failOnDataLoss=false, or onDataLoss, exclude each other: the "
+                "schema of lost versions is unknown.",
                 option="failOnDataLoss",
             )
         log = SchemaLog(location, snapshot.metadata.id, options.tracking_id, snapshot.storage_options)

@@ -25,7 +25,13 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
-from pyspark_delta.streaming.options import DEFAULT_MAX_FILES, StreamOptions
+from pyspark_delta.streaming.options import (
+    DEFAULT_MAX_FILES,
+    OnDataLoss,
+    StreamOptions,
+    parse_new_rows,
+    parse_on_data_loss,
+)
 from pyspark_delta.streaming.planner import StreamPlanner
 from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.readable import Readable
@@ -168,12 +174,13 @@ class StreamedTable:
         starting_timestamp: str | datetime | int | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
-        changes: bool = False,
+        changes: bool | str = False,
         ignore_deletes: bool = False,
         ignore_changes: bool = False,
         skip_change_commits: bool = False,
         skip_commits_where: str | None = None,
         fail_on_data_loss: bool = True,
+        on_data_loss: str | None = None,
     ) -> TableStream:
         """Read the table in batches of new rows: first its current rows, then those of later versions.
 
@@ -183,13 +190,15 @@ class StreamedTable:
         given), and ends with the file that reaches `max_bytes`.
 
         `columns` and the SQL predicate `where` are as in `scan`; files that `where` rules out do not count. With
-        `changes`, the change data feed is read. `skip_commits_where` is a condition on commits: those that meet it
-        return no rows. Its columns are version, operation, userMetadata, userName, userId, engineInfo, isolationLevel
-        and isBlindAppend.
+        `changes`, the change data feed is read. With "inserts" or "upserts", versions that delete or update rows are no
+        error: they return the rows that they inserted, or also those that they updated, with their new values.
+        `skip_commits_where` is a condition on commits: those that meet it return no rows. Its columns are version,
+        operation, userMetadata, userName, userId, engineInfo, isolationLevel and isBlindAppend.
 
         A version that deletes or updates rows is an error, unless `ignore_deletes` allows whole files to be removed,
         `skip_change_commits` skips such versions, or `ignore_changes` reads rewritten files again, unchanged rows
-        included. With `fail_on_data_loss=False`, versions that log clean-up has removed are skipped.
+        included. `on_data_loss` applies to versions that log clean-up has removed: "fail"; "skip", as
+        `fail_on_data_loss=False`; or "snapshotDiff", which returns the rows that were added since, by row tracking.
 
         Raises InvalidOptionError, InvalidOffsetError for an offset of another table, and InvalidOperationError if this
         table is not the latest version.
@@ -210,18 +219,25 @@ class StreamedTable:
             limits=limits,
             starting_version=starting_version,
             starting_timestamp=None if starting_timestamp is None else parse_timestamp(starting_timestamp),
-            changes=changes,
+            changes=changes is True,
+            new_rows=parse_new_rows(changes) if isinstance(changes, str) else None,
             ignore_deletes=ignore_deletes,
             ignore_changes=ignore_changes,
             skip_change_commits=skip_change_commits,
             where=where,
             skip_commits_where=skip_commits_where,
-            fail_on_data_loss=fail_on_data_loss,
+            on_data_loss=_on_data_loss(fail_on_data_loss, on_data_loss),
         )
         planner = StreamPlanner(self._snapshot.update(), options)
         start = None if offset is None else planner.parse(offset)
         condition = None if where is None else parse_predicate(where, planner.schema)
         return TableStream(planner, start, columns, condition)
+
+
+def _on_data_loss(fails: bool, text: str | None) -> OnDataLoss:
+    if text is not None:
+        return parse_on_data_loss(text)
+    return OnDataLoss.FAIL if fails else OnDataLoss.SKIP
 
 
 def _plan(part: BatchFiles, columns: Sequence[str], planned: Expression | None, where: Expression | None) -> ScanPlan:
@@ -231,7 +247,7 @@ def _plan(part: BatchFiles, columns: Sequence[str], planned: Expression | None, 
     """
     source, files = part.source, part.files
     output = select_columns(columns, source.schema)
-    if where is not None and not source.constants:
+    if where is not None and not source.constants and not source.in_files_too:
         files = keep_possible(files, source.configuration, where)
-    context = source.read_context(output, residual=all_of(planned, where), time_zone="UTC")
+    context = source.read_context(output, residual=all_of(planned, where, part.only), time_zone="UTC")
     return ScanPlan(source.version or 0, StructType(output), context, files)

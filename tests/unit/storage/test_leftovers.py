@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_delta.storage.local import LEFTOVER_AGE, LocalStore
+from pyspark_delta.storage.local import LocalStore
+from pyspark_delta.storage.temporary import LEFTOVER_AGE
 from pyspark_delta.table import Table
 from pyspark_delta.testing.table_builder import TableBuilder, metadata, protocol
 

@@ -187,10 +187,25 @@ def test_unusable_locations(text: str) -> None:
         normalize_location(text)
 
 
-@pytest.mark.parametrize("text", ["dbfs:/t", "hdfs://name/t", "https://example.org/t"])
+@pytest.mark.parametrize("text", ["ftp://name/t", "https://example.org/t"])
 def test_unknown_schemes_are_named(text: str) -> None:
     scheme = text.partition(":")[0]
     with pytest.raises(UnsupportedTableError, match=f"scheme '{scheme}'"):
         normalize_location(text)
-    with pytest.raises(UnsupportedTableError, match="scheme 'wasb'"):
-        store_for("wasb://c/t")
+    with pytest.raises(UnsupportedTableError, match="scheme 'nfs'"):
+        store_for("nfs://c/t")
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("hdfs://name:8020/a//b/", "hdfs://name:8020/a/b"),
+        ("hdfs:/t", "hdfs:///t"),
+        ("dbfs:/t", "dbfs:///t"),
+        ("viewfs:///t", "viewfs:///t"),
+        ("wasbs://c@a.blob.core.windows.net/t", "wasbs://c@a.blob.core.windows.net/t"),
+    ],
+)
+def test_file_systems_of_hadoop(text: str, location: str) -> None:
+    assert normalize_location(text) == location
+    assert resolve_file(location, "p=1/f") == f"{location}/p=1/f"

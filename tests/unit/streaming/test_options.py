@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.streaming.admission import Limits
-from pyspark_delta.streaming.options import STREAM_OPTIONS, StreamOptions
+from pyspark_delta.streaming.options import STREAM_OPTIONS, NewRows, OnDataLoss, StreamOptions
 
 
 def parsed(**options: Any) -> StreamOptions:
@@ -37,7 +37,9 @@ def test_without_options_a_batch_has_a_thousand_files() -> None:
         ("ignoreChanges", "TRUE", "ignore_changes", True),
         ("ignoreFileDeletion", "true", "ignore_changes", True),
         ("skipChangeCommits", True, "skip_change_commits", True),
-        ("failOnDataLoss", "False", "fail_on_data_loss", False),
+        ("failOnDataLoss", "False", "on_data_loss", OnDataLoss.SKIP),
+        ("onDataLoss", "SnapshotDiff", "on_data_loss", OnDataLoss.SNAPSHOT_DIFF),
+        ("changes", "Upserts", "new_rows", NewRows.UPSERTS),
         ("readChangeFeed", "true", "changes", True),
         ("readChangeData", "true", "changes", True),
         ("withEventTimeOrder", "false", "changes", False),

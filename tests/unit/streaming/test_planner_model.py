@@ -20,7 +20,7 @@ from tests.unit.streaming.tables import FIRST_TIME, ID, TABLE_ID, Log, Run, add,
 from pyspark_delta.errors import ChangedRowsError, StreamDataLossError
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.offset import BASE_INDEX, Offset
-from pyspark_delta.streaming.options import StreamOptions
+from pyspark_delta.streaming.options import OnDataLoss, StreamOptions
 from pyspark_delta.streaming.planner import StreamPlanner
 
 SEEDS = range(length(24, 3000))
@@ -246,7 +246,7 @@ class Model:
                 if is_full():
                     return position
                 if version > position.version:
-                    if self.options.fail_on_data_loss:
+                    if self.options.on_data_loss is OnDataLoss.FAIL:
                         return StreamDataLossError
                     position = Offset(TABLE_ID, version)
                 if self.refuses(version):

@@ -84,8 +84,8 @@ class BoundRows:
         return rows
 
 
-def bind_new_rows(plan: WritePlan) -> BoundRows:
-    """Bind the rules of a write as Arrow computes them.
+def bind_new_rows(plan: WritePlan, now: datetime | None = None) -> BoundRows:
+    """Bind the rules of a write as Arrow computes them. `now` is the current time of the write.
 
     Raises InvalidOperationError for what only Spark computes, and the errors of `plan_new_rows`.
     """
@@ -95,7 +95,7 @@ def bind_new_rows(plan: WritePlan) -> BoundRows:
     for field, place in matched_members(plan.data, table):
         if place is not None:
             check_cast(plan.data.fields[place].type, field.type, field.name, zone)
-    now = datetime.now(UTC)
+    now = now or datetime.now(UTC)
     defaults = [(_field(table, c), _default(c, table, zone, now)) for c in _of(planned, ComputedKind.DEFAULT)]
     generated = [(_field(table, c), _generated(c, table, zone)) for c in _of(planned, ComputedKind.GENERATED)]
     checks = [(check, _condition(check, plan)) for check in planned.checks]

@@ -106,7 +106,7 @@ def frame_of_files(
     `_row_commit_version`.
     """
     time_zone = session_time_zone(spark)
-    columns = table_columns(source.configuration, source.stored_too, source.constants)
+    columns = table_columns(source.configuration, source.in_files_too, source.constants)
     scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number, row_index)
     files = files.append_column(_NUMBER, pa.array(range(files.num_rows), pa.int64())).combine_chunks()
     with _listing_on_driver(spark, files.num_rows) as listing:

@@ -30,6 +30,7 @@ from pyspark_delta.spark.frames.catalyst.scan import (
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read, frame_of_files
 from pyspark_delta.spark.frames.read_options import packed_options
 from pyspark_delta.spark.frames.tasks import task_frame
+from pyspark_delta.spark.hadoop.tasks import options_for_workers
 from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop
 
@@ -99,7 +100,8 @@ def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[st
     """
     prepare_workers(spark)
     spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
-    given = {"timeZone": session_time_zone(spark), **packed_options(snapshot.storage_options), **options}
+    storage_options = options_for_workers(spark, snapshot.location, snapshot.storage_options)
+    given = {"timeZone": session_time_zone(spark), **packed_options(storage_options), **options}
     reader = unwrapped_reader(spark).format(DATA_SOURCE).options(**given)
     return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 

@@ -14,6 +14,7 @@ from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.frames.schemas import to_spark
+from pyspark_delta.spark.hadoop.tasks import with_hadoop_access
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +55,7 @@ def frame_of_tasks(spark: SparkSession, items: Iterable[object], task: ItemTask,
     pickled = [(item,) for item in pickle_items(items)]
     frame = spark.createDataFrame(pickled, _TASK)
     frame = frame if len(pickled) < 2 else frame.repartition(min(len(pickled), MOST_TASKS))
-    return frame.mapInArrow(partial(run_items, task), to_spark(schema))
+    return frame.mapInArrow(with_hadoop_access(spark, partial(run_items, task)), to_spark(schema))
 
 
 def _read(place: int | None, number: int, files: FileGroup) -> Iterator[pa.RecordBatch]:

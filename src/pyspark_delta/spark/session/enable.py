@@ -22,9 +22,11 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
+from pyspark_delta.log.scanner import register_scanner
 from pyspark_delta.spark.conf.classes import classic_frame, has_classic_package, has_data_sources
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled, set_disabled, set_enabled, settings_like
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
+from pyspark_delta.spark.engine.checkpoint_scan import SparkCheckpointScanner
 from pyspark_delta.spark.session.format_check import check_statement
 from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.identifiers import is_named
@@ -84,6 +86,7 @@ def enable(spark: SparkSession) -> SparkSession:
         if use_running_python(spark):
             _register_sources(spark)  # Spark had looked up data sources with another Python
         install_sql(spark)
+        register_scanner(SparkCheckpointScanner())
     return spark
 
 

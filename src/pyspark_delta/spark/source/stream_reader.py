@@ -28,7 +28,7 @@ from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.engines.tasks import group_files
 from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
 from pyspark_delta.expressions.sql import parse_predicate
-from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.expressions.tree import all_of
 from pyspark_delta.scan.plan import ReadContext
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.arrow import arrow_schema
@@ -38,6 +38,7 @@ from pyspark_delta.spark.source.arrow import conform
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.reader import FilePartition, require_arrow
 from pyspark_delta.streaming.admission import Limits
+from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
 from pyspark_delta.streaming.planner import StreamPlanner
 
@@ -119,7 +120,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [
                 FilePartition(group)
                 for part in parts
-                for group in group_files(self._context(part.source), part.files, os.cpu_count() or 1)
+                for group in group_files(self._context(part), part.files, os.cpu_count() or 1)
             ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -137,12 +138,12 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if position is not None:
                 self._planner.release(position)
 
-    def _context(self, source: FileSource) -> ReadContext:
-        """Return how tasks read files: the rows that the option `where` selects."""
-        read = self._request.read
-        where, schema = read.options.where, source.schema
-        residual = None if where is None else parse_predicate(where, schema, time_zone=read.time_zone)
-        return source.read_context(schema.fields, time_zone=read.time_zone, residual=residual)
+    def _context(self, part: BatchFiles) -> ReadContext:
+        """Return how tasks read files: the rows of the batch that the option `where` selects."""
+        read, fields = self._request.read, self._planner.schema.fields
+        where, schema = read.options.where, part.source.schema
+        wanted = None if where is None else parse_predicate(where, schema, time_zone=read.time_zone)
+        return part.source.read_context(fields, time_zone=read.time_zone, residual=all_of(wanted, part.only))
 
     def _position(self, offset: dict[str, Any]) -> Offset | None:
         """Return the offset; None for the initial one."""

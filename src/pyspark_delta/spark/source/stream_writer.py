@@ -17,14 +17,15 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, written_files
-from pyspark_delta.engines.arrow.write import stored_rows
+from pyspark_delta.engines.arrow.new_rows import BoundRows
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.batches import QUERY_ID
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
-from pyspark_delta.spark.source.writer import TaskRows, compact_small_files, needs_enable, packed, unpacked
+from pyspark_delta.spark.source.rules import bind_rules, needs_enable, new_rows
+from pyspark_delta.spark.source.writer import TaskRows, compact_small_files, packed, unpacked
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.streaming.checkpoint import query_id_of
 from pyspark_delta.transaction.column_rules import check_distinct
@@ -46,9 +47,12 @@ class WrittenBatch(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class StreamSourceWrite:
-    """What a query writes; picklable. `plan` was made when it started. `checkpoint` is its location, if it is known."""
+    """What a query writes; picklable. `plan` was made when it started, with the `rules` of the table. `checkpoint` is
+    its location, if it is known.
+    """
 
     plan: WritePlan
+    rules: BoundRows | None
     checkpoint: str | None
 
     @classmethod
@@ -74,8 +78,7 @@ class StreamSourceWrite:
         plan = plan_write(request, data, snapshot, WriteSession("UTC"))
         if plan.configuration.metadata.schema_string != snapshot.metadata.schema_string:
             raise needs_enable("the stream changes the columns of the table")
-        _check_rules(plan)
-        return cls(plan, options.get("checkpointLocation"))
+        return cls(plan, bind_rules(plan), options.get("checkpointLocation"))
 
     def batch(self, query_id: str, number: int) -> WriteRequest:
         """Return the request that writes a batch."""
@@ -94,11 +97,10 @@ class StreamSourceWrite:
         plan = plan_write(request, self.plan.data, snapshot, WriteSession("UTC"))
         if _declared(plan) != _declared(self.plan):
             raise InvalidOperationError(
-                f"The table '{plan.target.location}' has other columns, another partitioning or another id than when "
-                "the query started. The batch was not committed. Start the query again with the same checkpoint.",
+                f"The table '{plan.target.location}' has other columns, rules or partitioning, or another id, than "
+                "when the query started. The batch was not committed. Start the query again with the same checkpoint.",
                 error_class="DELTA_METADATA_CHANGED",
             )
-        _check_rules(plan)
         return plan
 
 
@@ -112,7 +114,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         """Write the rows of this task; return its files for `commit`."""
         with boundary():
             plan, task = self._write.plan, TaskContext.get()
-            rows = (stored_rows(plan, batch) for batch in iterator)
+            rows = new_rows(plan, self._write.rules, iterator)
             part = task.partitionId() if task else 0
             query = task.getLocalProperty(QUERY_ID) if task else None
             return WrittenBatch(packed(written_files(write_side_by_side(plan.context, rows, part))), query)
@@ -159,9 +161,4 @@ def _created(location: str, data: StructType, options: WriteOptions) -> Snapshot
 
 def _declared(plan: WritePlan) -> tuple[object, ...]:
     metadata = plan.configuration.metadata
-    return metadata.id, metadata.schema_string, metadata.partition_columns
-
-
-def _check_rules(plan: WritePlan) -> None:
-    if row_rules(plan.configuration):
-        raise needs_enable("the table has conditions, defaults or computed columns")
+    return metadata.id, metadata.schema_string, metadata.partition_columns, row_rules(plan.configuration)

@@ -1,7 +1,7 @@
 """Writes through the Python Data Source: workers write files with Arrow, and a separate process commits them.
 
-Neither has a Spark session. So Arrow finds the rows to replace, and a write that needs Spark, such as one to a table
-with constraints, is refused before anything is written.
+Neither has a Spark session. So Arrow finds the rows to replace and applies the rules of the table, and a write that
+needs Spark is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, written_files
-from pyspark_delta.engines.arrow.write import condition_rows, stored_rows
+from pyspark_delta.engines.arrow.new_rows import BoundRows
+from pyspark_delta.engines.arrow.write import condition_rows
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
@@ -25,11 +26,11 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.read_options import refuse_read_options
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
+from pyspark_delta.spark.source.rules import bind_rules, needs_enable, new_rows
 from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zone_of_task
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.column_rules import check_distinct
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import MatchedRows, ReplacedRows, WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import parse_options
 from pyspark_delta.write.pipeline import CommittedWrite, commit_plan, open_table, plan_write, stage_plan
@@ -49,11 +50,13 @@ class WrittenFiles(WriterCommitMessage):
 class SourceWrite:
     """One write through the data source. It is picklable, so that it can move between Spark's processes.
 
-    `has_zone` is False if rows are selected in the session's time zone, which only tasks know.
+    `has_zone` is False if rows are selected in the session's time zone, which only tasks know. `rules` are those of the
+    table.
     """
 
     plan: WritePlan
     has_zone: bool
+    rules: BoundRows | None = None
 
     @classmethod
     def resolve(cls, options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> SourceWrite:
@@ -77,10 +80,9 @@ class SourceWrite:
         plan = plan_write(request, data, snapshot, WriteSession(parsed.time_zone or "UTC"))
         if isinstance(plan.selection, EqualKeys | On):
             raise needs_enable("the options replaceUsing and replaceOn need a join")
-        if row_rules(plan.configuration):
-            raise needs_enable("the table has conditions, defaults or computed columns")
+        rules = bind_rules(plan)
         zone = "UTC" if snapshot is None else resolved_zone(plan.selection, parsed.time_zone, snapshot)
-        return cls(replace(plan, time_zone=zone or "UTC"), zone is not None)
+        return cls(replace(plan, time_zone=zone or "UTC"), zone is not None, rules)
 
     def is_done(self) -> bool:
         """Return True if the table held the application transaction of this write when the write began (C180)."""
@@ -114,15 +116,6 @@ class SourceWrite:
         return Snapshot.load(plan.target.location, version=plan.version, storage_options=storage_options)
 
 
-def needs_enable(why: str) -> InvalidOperationError:
-    """Return the error for a write that only a session can do."""
-    return InvalidOperationError(
-        f"This write needs a Spark session, because {why}. Nothing was committed. Call pyspark_delta.enable(spark) "
-        "first; the session then writes Delta tables itself.",
-        error_class="DELTA_WRITE_NEEDS_ENABLE",
-    )
-
-
 class DeltaWriter(DataSourceArrowWriter):
     """Writes the rows of tasks to data files, and commits them together."""
 
@@ -136,7 +129,7 @@ class DeltaWriter(DataSourceArrowWriter):
             if write.is_done():
                 return WrittenFiles(packed(written_files([])), zone)
             plan = write.in_zone(zone)
-            rows = (stored_rows(plan, batch) for batch in iterator)
+            rows = new_rows(plan, write.rules, iterator)
             part = task.partitionId() if task else 0
             return WrittenFiles(packed(written_files(write_side_by_side(plan.context, rows, part))), zone)
 

@@ -24,6 +24,7 @@ from pyspark_delta.spark.frames.read_options import packed_options
 from pyspark_delta.spark.frames.reading import takes_file_index
 from pyspark_delta.spark.frames.schemas import differences
 from pyspark_delta.spark.frames.stream_options import StreamRead
+from pyspark_delta.spark.hadoop.tasks import options_for_workers
 from pyspark_delta.spark.streaming.relation import BatchFrames, leaf_frame, unavailable
 from pyspark_delta.spark.streaming.source import DeltaSource, TableStream
 from pyspark_delta.storage.paths import to_hadoop
@@ -80,7 +81,8 @@ def stream_by_workers(
     spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
     of_storage = {key.lower() for key in read.storage_options}
     plain = {key: value for key, value in given.items() if key.lower() not in (*of_storage, "path")}
-    options = {"timeZone": read.time_zone, **packed_options(read.storage_options), **plain}
+    storage_options = options_for_workers(spark, read.location, read.storage_options)
+    options = {"timeZone": read.time_zone, **packed_options(storage_options), **plain}
     reader = _unwrapped_reader(spark).format(DATA_SOURCE).options(**options)
     reader = reader if name is None else reader.name(name)
     return cast(DataFrame, reader.load(to_hadoop(read.location)))

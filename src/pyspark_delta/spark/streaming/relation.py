@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from threading import Lock
 from typing import Any
 
@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.changes.existing import with_statuses
+from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.matches import keep_possible
 from pyspark_delta.scan.planner import has_row_tracking
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.frames.catalyst.deleted_rows import FilesOfChanges, gather
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex, Files
 from pyspark_delta.spark.frames.catalyst.file_metadata import can_expose, hide_last_column
@@ -108,8 +110,14 @@ class BatchFrames:
         frames: list[DataFrame] = []
         for number, part in enumerate(parts):
             of_part = self._of_changes if _SELECTS_ROWS in part.files.column_names else self._of_rows
-            frames += of_part(part.source, part.files, f"{identity} {number}")
+            of_files = of_part(part.source, part.files, f"{identity} {number}")
+            frames += of_files if part.source.schema == self.source.schema else map(partial(self._only, part), of_files)
         return reduce(DataFrame.unionAll, frames) if frames else self.empty()
+
+    def _only(self, part: BatchFiles, frame: DataFrame) -> DataFrame:
+        """Return the rows that are in the batch, with the columns of the stream."""
+        rows = frame if part.only is None else frame.where(to_sql(part.only))
+        return rows.select(*map(quoted, self.source.schema.names))
 
     def later(self, find: Callable[[], Sequence[BatchFiles]], identity: str) -> DataFrame:
         """Return the rows of the files that `find` returns. It is called when Spark plans the batch.
@@ -149,12 +157,12 @@ class BatchFrames:
         changed: FilesOfChanges | None = None,
     ) -> DataFrame:
         find = files if callable(files) else lambda: files
-        is_of_rows = changed is None and not source.constants and not source.stored_too
+        is_of_rows = changed is None and not source.constants and not source.in_files_too
         configuration = source.configuration if is_of_rows else None
         return catalyst_frame_of_stream(
             self.spark,
             BatchListing(source.location, find, identity, source.storage_options, None, configuration),
-            table_columns(source.configuration, source.stored_too, source.constants),
+            table_columns(source.configuration, source.in_files_too, source.constants),
             kinds,
             StreamFileIndex,
             row_tracking=self.metadata and has_row_tracking(source.configuration),

@@ -9,6 +9,7 @@ run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
@@ -16,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.errors import StreamError, StreamSchemaError
+from pyspark_delta.errors import StreamDataLossError, StreamError, StreamSchemaError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
@@ -54,7 +55,8 @@ class TableStream:
         cls, planner: StreamPlanner, location: str, options: StreamOptions, reopen: Callable[[], Snapshot]
     ) -> TableStream:
         """Return the stream of a planner, with its schema."""
-        return cls(location, options, reopen, to_spark(planner.schema), can_have_metadata(planner.source))
+        has_metadata = options.is_read_in_one_way and can_have_metadata(planner.source)
+        return cls(location, options, reopen, to_spark(planner.schema), has_metadata)
 
     def planner(self, snapshot: Snapshot) -> StreamPlanner:
         """Return the planner of a run that begins with a snapshot.
@@ -139,9 +141,10 @@ class DeltaSource(JavaProxy):
         parse = run.planner.parse
         first, last = None if start.isEmpty() else parse(str(start.get().json())), parse(text)
         identity = f"{'' if first is None else first.to_json()} {text}"
-        if run.has_planned or self._stream.options.changes:
-            return run.frames.of_files(run.planner.batch(first, last), identity)._jdf
-        # After a restart, Spark asks for the batch that is complete, and throws it away.
+        # After a restart, Spark asks for the batch that is complete, and throws it away: it may be cleaned up by now.
+        if run.has_planned or not self._stream.options.is_read_in_one_way:
+            with nullcontext() if run.has_planned else suppress(StreamDataLossError):
+                return run.frames.of_files(run.planner.batch(first, last), identity)._jdf
         return run.frames.later(lambda: run.planner.batch(first, last), identity)._jdf
 
     @stream_callback

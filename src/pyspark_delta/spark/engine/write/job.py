@@ -26,6 +26,7 @@ from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
 from pyspark_delta.spark.engine.write.alignment import align
 from pyspark_delta.spark.frames.tasks import MOST_TASKS
+from pyspark_delta.spark.hadoop.tasks import with_hadoop_access
 from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
 from pyspark_delta.write.written import Written, with_row_ids
 
@@ -121,7 +122,7 @@ def _rows_of_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema, rows_
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(rows_at_once)), warnings.catch_warnings():
         # PySpark warns about pandas, which is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        return _run(frame.mapInArrow(task, spark_schema(result)))
+        return _run(frame.mapInArrow(with_hadoop_access(frame.sparkSession, task), spark_schema(result)))
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ class SparkTasks:
         """Run a function on each item, exchange its rows, and run another one on them, in one job; see `TaskRunner`."""
         prepare_workers(self.spark)
         with self._frame_of(items) as frame:
-            rows = frame.mapInArrow(partial(run_items, divide), spark_schema(exchange.schema))
+            divided = with_hadoop_access(self.spark, partial(run_items, divide))
+            rows = frame.mapInArrow(divided, spark_schema(exchange.schema))
             sent = rows.repartitionById(exchange.tasks, rows[exchange.task]).sortWithinPartitions(*exchange.order)
             return _rows_of_workers(sent, write, result, _BINARIES_AT_ONCE)
 

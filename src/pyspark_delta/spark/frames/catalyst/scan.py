@@ -94,7 +94,7 @@ def catalyst_frame_of_files(
     The column "size" must have the exact size of each file in bytes, because Spark reads no more.
     """
     listing = ChosenListing(source.location, files.combine_chunks(), source.version, source.storage_options)
-    columns = table_columns(source.configuration, source.stored_too, source.constants)
+    columns = table_columns(source.configuration, source.in_files_too, source.constants)
     relations = _Relations(
         spark,
         jvm_of(spark),

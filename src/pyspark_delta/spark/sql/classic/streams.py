@@ -24,8 +24,8 @@ _STREAM = re.compile(r"\bSTREAM\b", re.IGNORECASE)
 def with_streams(spark: SparkSession, text: str, plan: Any) -> Any:
     """Return a plan that Spark has parsed from a text, with the streams of Delta tables.
 
-    Streams in common table expressions and subqueries are not replaced. A text without the word costs nothing. Raises
-    as `spark.readStream.table`.
+    Spark has no streams in subqueries of expressions. A text without the word costs nothing. Raises as
+    `spark.readStream.table`.
     """
     return plan if _STREAM.search(text) is None else _with_streams(spark, plan)
 
@@ -33,11 +33,21 @@ def with_streams(spark: SparkSession, text: str, plan: Any) -> Any:
 def _with_streams(spark: SparkSession, plan: Any) -> Any:
     if kind_of(plan) == "UnresolvedRelation":
         return _stream(spark, plan) if plan.isStreaming() else plan
+    if kind_of(plan) == "UnresolvedWith":
+        plan = _with_streams_in_named(spark, plan)
     before = elements(plan.children())
     after = [_with_streams(spark, child) for child in before]
     if all(one is other for one, other in zip(before, after, strict=True)):
         return plan
     return plan.withNewChildren(jvm_of(spark).seq(after))
+
+
+def _with_streams_in_named(spark: SparkSession, plan: Any) -> Any:
+    """Return WITH, with the streams in its named queries, which are not among the children of the plan."""
+    jvm, named = jvm_of(spark), elements(plan.cteRelations())
+    triple = jvm.type("scala.Tuple3")
+    relations = [triple(one._1(), _with_streams(spark, one._2()), one._3()) for one in named]
+    return plan.copy(plan.child(), jvm.seq(relations), plan.allowRecursion())
 
 
 def _stream(spark: SparkSession, relation: Any) -> Any:
