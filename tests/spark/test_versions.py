@@ -17,6 +17,7 @@ from tests.golden.catalogue import assert_content, golden_tables
 from tests.spark.streams import run, writer
 
 from pyspark_delta import DeltaTable, Table
+from pyspark_delta.spark.frames.exchange_by_id import repartitioned_by_id
 
 pytestmark = pytest.mark.versions
 
@@ -267,6 +268,13 @@ def test_maintenance(delta_spark: SparkSession, path: str) -> None:
     sql(f"CREATE TABLE delta.`{path}-clone` SHALLOW CLONE {name}")
     assert load(delta_spark, f"{path}-clone").count() == 10
     table.vacuum()
+
+
+def test_exchange(delta_spark: SparkSession) -> None:
+    """Maintenance: rewriting files side by side in tasks, whose rows are exchanged"""
+    rows = repartitioned_by_id(delta_spark.range(50).selectExpr("id % 7 AS task"), 7, "task")
+    placed = rows.selectExpr("task", "spark_partition_id() AS place").distinct().collect()
+    assert sorted(map(tuple, placed)) == [(task, task) for task in range(7)]
 
 
 # -------------------------------------------------------------------------------------------------------------- streams

@@ -25,6 +25,7 @@ from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
 from pyspark_delta.spark.engine.write.alignment import align
+from pyspark_delta.spark.frames.exchange_by_id import repartitioned_by_id
 from pyspark_delta.spark.frames.tasks import MOST_TASKS
 from pyspark_delta.spark.hadoop.tasks import with_hadoop_access
 from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
@@ -152,7 +153,7 @@ class SparkTasks:
         with self._frame_of(items) as frame:
             divided = with_hadoop_access(self.spark, partial(run_items, divide))
             rows = frame.mapInArrow(divided, spark_schema(exchange.schema))
-            sent = rows.repartitionById(exchange.tasks, rows[exchange.task]).sortWithinPartitions(*exchange.order)
+            sent = repartitioned_by_id(rows, exchange.tasks, exchange.task).sortWithinPartitions(*exchange.order)
             return _rows_of_workers(sent, write, result, _BINARIES_AT_ONCE)
 
     @contextmanager
