@@ -272,7 +272,7 @@ def test_maintenance(delta_spark: SparkSession, path: str) -> None:
 
 def test_exchange(delta_spark: SparkSession) -> None:
     """Maintenance: rewriting files side by side in tasks, whose rows are exchanged"""
-    rows = repartitioned_by_id(delta_spark.range(50).selectExpr("id % 7 AS task"), 7, "task")
+    rows = repartitioned_by_id(delta_spark.range(50).selectExpr("CAST(id % 7 AS INT) AS task"), 7, "task")
     placed = rows.selectExpr("task", "spark_partition_id() AS place").distinct().collect()
     assert sorted(map(tuple, placed)) == [(task, task) for task in range(7)]
 
