@@ -66,6 +66,31 @@ interoperability: $(VENV)/.tests  ## write docs/interoperability.md
 versions-page: $(VENV)/.tests  ## write docs/spark-versions.md
 	$(BIN)/python scripts/spark_versions.py
 
+references: $(VENV)/.tests  ## write the pages of error classes and table properties
+	$(BIN)/python scripts/references.py
+
+site: $(VENV)/.site-tools  ## build the documentation site into build/site
+	$(BIN)/python scripts/site.py
+
+package: $(VENV)/.package-tools  ## build the wheel and use it in a clean environment for each extra; minutes
+	$(BIN)/python scripts/package.py --every --record
+
+package-check: $(VENV)/.package-tools  ## build the wheel, check it, and use it without Spark; under a minute
+	$(BIN)/python scripts/package.py
+	$(BIN)/python scripts/licences.py --sbom dist/sbom.cdx.json
+
+lowest: $(VENV)/.package-tools  ## test with the lowest versions that pyproject.toml allows; minutes
+	$(BIN)/python scripts/lowest_versions.py
+
+licences: $(VENV)/.tests  ## write docs/developers/licences.md
+	$(BIN)/python scripts/licences.py --page
+
+release-check: $(VENV)/.package-tools lowest  ## check that everything is ready for a release
+	$(BIN)/python scripts/release.py --check
+
+release: release-check  ## build, try and tag a release; uploads nothing
+	$(BIN)/python scripts/release.py
+
 peer-tables: prepare  ## let delta-spark write the tables of the repository again
 	$(BIN)/python scripts/keep_delta_spark_tables.py
 
@@ -87,6 +112,14 @@ $(VENV)/.package: pyproject.toml
 
 $(VENV)/.tests: $(VENV)/.package pyproject.toml
 	$(BIN)/python $(PIP_INSTALL) --group test --group peers --group lint
+	@touch $@
+
+$(VENV)/.site-tools: $(VENV)/.tests pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group site
+	@touch $@
+
+$(VENV)/.package-tools: $(VENV)/.tests pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group package
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.tests pyproject.toml

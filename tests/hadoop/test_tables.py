@@ -89,3 +89,27 @@ def test_stream_from_table_to_table(hdfs_spark: SparkSession, hdfs_path: str, tm
     log = store_for(target).list_from(f"{target}/_delta_log/")
     last = json.loads(store_for(target).read(list(log)[-1].path).splitlines()[0])
     assert last["commitInfo"]["operation"] == "STREAMING UPDATE"
+
+
+def test_paths_without_a_scheme_are_on_the_default_file_system(
+    hdfs_spark: SparkSession, hdfs_root: str, hdfs_path: str, tmp_path: Path
+) -> None:
+    bare = hdfs_path.removeprefix(hdfs_root)
+    hadoop: Any = hdfs_spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    before = hadoop.get("fs.defaultFS")
+    hadoop.set("fs.defaultFS", hdfs_root)
+    try:
+        hdfs_spark.range(3).write.format("delta").save(bare)
+        hdfs_spark.sql(f"INSERT INTO delta.`{bare}` VALUES (3)")
+        DeltaTable.forPath(hdfs_spark, bare).delete("id = 0")
+        assert hdfs_spark.read.format("delta").option("path", bare).load().count() == 3
+        stream = hdfs_spark.readStream.format("delta").option("ignoreDeletes", "true").load(f"{bare}").writeStream
+        query = stream.format("delta").option("checkpointLocation", f"{hdfs_path}/checkpoint")
+        assert query.trigger(availableNow=True).start(f"{bare}/copy").awaitTermination(120)
+        hdfs_spark.range(1).write.format("delta").save(f"file:{tmp_path}/local")
+        assert hdfs_spark.sql(f"SELECT * FROM delta.`file:{tmp_path}/local`").count() == 1
+    finally:
+        hadoop.set("fs.defaultFS", before)
+    assert rows(hdfs_spark.read.format("delta").load(hdfs_path)) == [(1,), (2,), (3,)]
+    assert hdfs_spark.read.format("delta").load(f"{hdfs_path}/copy").count() == 3
+    assert (tmp_path / "local" / "_delta_log").is_dir()

@@ -8,11 +8,13 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "batches", "sources": [{"path": ..., "options": {...}}], "checkpoint": ..., "columns": [...]}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
 `{"do": "stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
+`{"do": "run", "code": PYTHON}`,
 `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import sys
 from functools import reduce
@@ -26,6 +28,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 
+def _delta_table() -> Any:
+    """The class of delta-spark's Python package, which its JAR contains."""
+    sys.path[:0] = [jar for jar in sys.argv[1:] if "delta-spark" in jar and jar not in sys.path]
+    sys.modules.setdefault("importlib_metadata", importlib.metadata)  # a backport that the package requires
+    from delta.tables import DeltaTable
+
+    return DeltaTable
+
+
 def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
     """The answer to one question."""
     path = question.get("path")
@@ -33,6 +44,9 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "sql":
             for statement in question["statements"]:
                 spark.sql(statement)
+            return None
+        case "run":
+            exec(question["code"], {"spark": spark, "DeltaTable": _delta_table()})
             return None
         case "read":
             reader = spark.read.format("delta")

@@ -39,6 +39,8 @@ NOT_RUN = {
     "docs/clustering.md": 0,
     "docs/optimize.md": 0,
     "docs/clone-and-convert.md": 0,
+    "docs/coming-from-delta-spark.md": 2,
+    "docs/coming-from-deltalake.md": 0,
 }
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE

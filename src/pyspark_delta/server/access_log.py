@@ -16,8 +16,8 @@ _LONGEST = 500
 class AccessLog:
     """ASGI middleware that logs requests. Refused and failed ones are warnings with the reason."""
 
-    def __init__(self, application: ASGIApp) -> None:
-        self._application = application
+    def __init__(self, app: ASGIApp) -> None:  # the name by which Starlette passes it
+        self._application = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -18,8 +18,8 @@ from pyspark_delta.server.failures import Failure, FailureKind, failed_response
 class LocalOnly:
     """ASGI middleware that refuses requests for another host, and from pages of other origins."""
 
-    def __init__(self, application: ASGIApp) -> None:
-        self._application = application
+    def __init__(self, app: ASGIApp) -> None:  # the name by which Starlette passes it
+        self._application = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reason = _refusal_reason(Headers(scope=scope)) if scope["type"] == "http" else None

@@ -23,6 +23,7 @@ from pyspark_delta.spark.api.column_types import delta_field
 from pyspark_delta.spark.conf.arguments import check_text
 from pyspark_delta.spark.conf.sessions import settings_like
 from pyspark_delta.spark.frames.tables import read_options
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import (
     Identified,
     identify,
@@ -220,18 +221,19 @@ class DeltaTableBuilder(Generic[TableT]):
             raise InvalidOperationError(
                 "Give the location of the table, as in .location('/path/to/table').", error_class="DELTA_MISSING_PATH"
             )
-        return Identified(target)
+        return Identified(on_default_system(self._spark, target))
 
     def _in_spark(self, named: Identified, identifier: str) -> Identified:
         """Return a table of Spark's catalog, a new one at the location that was given."""
-        if self._location is None or normalize_location(self._location) == normalize_location(named.path):
+        location = on_default_system(self._spark, self._location)
+        if location is None or normalize_location(location) == normalize_location(named.path):
             return named
         if named.register is None:
             raise InvalidOperationError(
                 f"The table '{identifier}' is at '{named.path}', not at '{self._location}'. Leave location() out.",
                 error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )
-        return replace(named, path=self._location)
+        return replace(named, path=location)
 
     def _in_catalog(self, identifier: str) -> Identified:
         if self._location is not None:

@@ -22,6 +22,7 @@ from pyspark_delta.schema.column_definitions import parse_columns
 from pyspark_delta.spark.conf.arguments import check_text
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.schemas import from_spark
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import Identified, identify_or_create
 from pyspark_delta.storage import normalize_location, own_options
 from pyspark_delta.storage.paths import is_absolute
@@ -181,7 +182,9 @@ class CopyingDeltaTable:
                 error_class="DELTA_INVALID_CLONE_PATH",
                 path=target,
             )
-        return CloneTarget.open(normalize_location(path), own_options(self._storage_options))
+        return CloneTarget.open(
+            normalize_location(on_default_system(self._spark, path)), own_options(self._storage_options)
+        )
 
     # -------------------------------------------------------------------------------------------------- conversion
     @classmethod

@@ -42,6 +42,7 @@ from pyspark_delta.spark.frames.count import counting
 from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog, path_of_identifier
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.plan import ChangePlan
@@ -93,7 +94,7 @@ class DeltaTable(
         for key in given:
             if not key.startswith(("fs.", "dfs.")):
                 raise InvalidOptionError(f"hadoopConf takes keys that begin with fs. or dfs., found '{key}'.")
-        options = read_options(sparkSession, path, given)
+        options = read_options(sparkSession, on_default_system(sparkSession, path), given)
         if (options.version, options.timestamp_ms) != (None, None):
             raise InvalidOptionError(
                 f"'{path}' names a version of a table, but a DeltaTable has all versions. "
@@ -130,7 +131,9 @@ class DeltaTable(
         """
         if is_in_catalog(sparkSession, check_text("identifier", identifier)):
             return exists(sparkSession, identifier)
-        options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
+        options = read_options(
+            sparkSession, on_default_system(sparkSession, path_of_identifier(identifier) or identifier)
+        )
         try:
             open_snapshot(options)
         except TableNotFoundError:

@@ -54,6 +54,10 @@ class HadoopClient:
         system = self.new(f"{_FS}.FileSystem").newInstance(uri, configuration)
         return HadoopFileSystem(self, system, configuration)
 
+    def home_directory(self, root: str) -> str:
+        """Return the directory of the user on the file system of a root."""
+        return str(self.file_system(root, {}).home_directory())
+
     def new(self, name: str) -> Any:
         """Return a class as py4j represents it."""
         return self._classes.get_or_make(name, lambda: getattr(self._jvm, name))
@@ -111,6 +115,10 @@ class HadoopFileSystem:
     def __init__(self, client: HadoopClient, system: Any, configuration: Any) -> None:
         self.client, self._system, self._configuration = client, system, configuration
         self._uri = system.getUri()
+
+    def home_directory(self) -> str:
+        """Return the directory of the user."""
+        return str(self._system.getHomeDirectory().toString())
 
     def setting(self, name: str) -> str:
         """Return a setting of the file system's configuration; empty if it has none."""

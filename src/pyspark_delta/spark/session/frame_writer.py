@@ -15,6 +15,7 @@ from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import insert_into, save
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.format_check import FormatCheckedWriter
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
 from pyspark_delta.spark.session.mixins import column_names, path_option
@@ -86,7 +87,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
         given = self._delta_options.items(options)
         save(
             self._delta_frame,
-            _location_to_save(path, given),
+            _location_to_save(self._delta_session, path, given),
             mode or self._delta_mode,
             partitioning,
             given,
@@ -169,11 +170,11 @@ def refusing_views(name: str) -> Iterator[None]:
         ) from error
 
 
-def _location_to_save(path: Any, options: Mapping[str, str]) -> str:
+def _location_to_save(spark: SparkSession, path: Any, options: Mapping[str, str]) -> str:
     target = path or path_option(options)
     if not target:
         raise InvalidOptionError(
             'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
             error_class="DELTA_MISSING_PATH",
         )
-    return normalize_location(target)
+    return normalize_location(on_default_system(spark, target))

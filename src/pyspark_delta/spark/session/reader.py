@@ -13,8 +13,9 @@ from pyspark.sql.types import _parse_datatype_string
 
 from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
 from pyspark_delta.spark.frames.tables import read_options, read_table
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import Identified, identify
-from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin
+from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin, path_option
 
 
 class DeltaAwareReader(FormatMixin, OptionsMixin):
@@ -32,7 +33,8 @@ class DeltaAwareReader(FormatMixin, OptionsMixin):
         given = self._delta_options.items(options)
         if path is not None and not isinstance(path, str):
             given["paths"] = json.dumps(list(path))
-        frame = _read(self._delta_session, path, given, schema or self._delta_schema)
+        spark = self._delta_session
+        frame = _read(spark, on_default_system(spark, path or path_option(given)), given, schema or self._delta_schema)
         return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
 
     def table(self, tableName: str) -> DataFrame:

@@ -18,8 +18,9 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.stream_options import StreamRead
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import Identified, identify
-from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin
+from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin, path_option
 from pyspark_delta.spark.streaming.reading import read_stream, stream_by_workers
 
 
@@ -43,7 +44,8 @@ class DeltaAwareStreamReader(FormatMixin, OptionsMixin):
             return cast(DataFrame, super().load(path, format, schema, **options))
         if schema is not None:
             self.schema(schema)
-        return self._delta_read(path, self._delta_options.items(options))
+        given = self._delta_options.items(options)
+        return self._delta_read(on_default_system(self._delta_session, path or path_option(given)), given)
 
     def table(self, tableName: str) -> DataFrame:
         found = identify(self._delta_session, tableName)

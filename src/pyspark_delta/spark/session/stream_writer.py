@@ -14,6 +14,7 @@ from pyspark_delta.spark.conf import write_defaults
 from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE, is_clone, is_enabled
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
 from pyspark_delta.spark.session.frame_writer import refuse_name
 from pyspark_delta.spark.session.identifiers import (
@@ -100,7 +101,9 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
             return super().start(path, format, outputMode, partitionBy, queryName, **options)
         self._delta_choose(outputMode, partitionBy, queryName)
         given = self._delta_options.items(options)
-        return self._delta_start(Identified(_location(path, given)), given, must_exist=False)
+        return self._delta_start(
+            Identified(on_default_system(self._delta_session, _location(path, given))), given, must_exist=False
+        )
 
     def toTable(
         self,

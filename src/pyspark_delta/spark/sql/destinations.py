@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import Identified, identify_or_create
 from pyspark_delta.spark.sql.targets import is_path_name
 from pyspark_delta.storage import normalize_location
@@ -24,7 +25,7 @@ def destination_of(spark: SparkSession, parts: Sequence[str], location: str | No
     name that determines it. Raises AnalysisException if the session catalog has no such schema.
     """
     name = ".".join(map(quoted, parts))
-    found = Identified(parts[1]) if is_path_name(parts) else identify_or_create(spark, name)
+    found = Identified(on_default_system(spark, parts[1])) if is_path_name(parts) else identify_or_create(spark, name)
     if found is None:
         raise InvalidOperationError(
             f"{name} cannot be a Delta table: it is the name of a view or of a table of another format, or its catalog "
@@ -40,7 +41,7 @@ def destination_of(spark: SparkSession, parts: Sequence[str], location: str | No
             path=found.path,
         )
     found = replace(found, path=normalize_location(found.path))
-    given = None if location is None else normalize_location(location)
+    given = None if location is None else normalize_location(on_default_system(spark, location))
     if given is None or (found.name is None and given == found.path):
         return found
     if found.register is None:

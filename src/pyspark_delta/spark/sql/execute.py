@@ -18,6 +18,7 @@ from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.reading import read_snapshot
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.sql.destinations import destination_of
 from pyspark_delta.spark.sql.targets import SqlTable, find_table, is_delta_name, table_exists
 from pyspark_delta.spark.sql.transactions import begin, check_none, commit, rollback
@@ -67,7 +68,7 @@ def is_of_spark(spark: SparkSession, statement: st.DeltaStatement) -> bool:
 # ------------------------------------------------------------------------------------------------------------ tables
 def _sql_table(spark: SparkSession, reference: TableReference) -> SqlTable:
     if isinstance(reference, TablePath):
-        return SqlTable(("delta", reference.path), normalize_location(reference.path))
+        return SqlTable(("delta", reference.path), normalize_location(on_default_system(spark, reference.path)))
     found = find_table(spark, reference.parts)
     if found is None:
         name = ".".join(map(quoted, reference.parts))

@@ -30,6 +30,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import texts
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.catalyst.scan import unavailable
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.classic.call import Procedures, has_procedures
@@ -100,7 +101,7 @@ class Installation:
 
     def open_path(self, path: str) -> Snapshot:
         """Return the latest snapshot of the table at a path."""
-        return open_snapshot(read_options(self.session.spark, path))
+        return open_snapshot(read_options(self.session.spark, on_default_system(self.session.spark, path)))
 
     def open_table(self, name: str) -> Snapshot:
         """Return the latest snapshot of the table that a name means where it is used. Raises InvalidOperationError."""

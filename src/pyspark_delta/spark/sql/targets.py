@@ -18,6 +18,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import identify, is_in_catalog
 from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG, entry_location, find_entry, is_delta_entry
 from pyspark_delta.spark.sql.classic.sessions import catalog_manager, session_catalog
@@ -94,7 +95,7 @@ def find_table(spark: SparkSession, parts: Sequence[str]) -> SqlTable | None:
     Raises CatalogNameNotFoundError for a table that a connected catalog does not have, and CatalogError.
     """
     if is_path_name(parts):
-        return SqlTable(tuple(parts), normalize_location(parts[1]))
+        return SqlTable(tuple(parts), normalize_location(on_default_system(spark, parts[1])))
     name = whole_name(spark, parts)
     if _is_connected(spark, name):
         found = identify(spark, ".".join(map(quoted, name)))

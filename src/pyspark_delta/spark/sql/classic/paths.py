@@ -12,6 +12,7 @@ from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.proxies import crossing
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.creation import Destination
 from pyspark_delta.spark.sql.classic.definitions import Declared
@@ -91,7 +92,7 @@ class PathCatalog(DeltaCatalogProxy):
             found = self._in_schema(path, travel)
             if found is not None:
                 return found
-        options = travel.apply(read_options(self._session.spark, path))
+        options = travel.apply(read_options(self._session.spark, on_default_system(self._session.spark, path)))
         is_latest = options.version is None and options.timestamp_ms is None
         if writes and not is_latest:
             raise InvalidOperationError(
@@ -106,14 +107,17 @@ class PathCatalog(DeltaCatalogProxy):
         path = path_in(parts)
         if path is None:
             raise _not_a_path(parts)
-        return open_snapshot(travel.apply(read_options(self._session.spark, path)))
+        return open_snapshot(
+            travel.apply(read_options(self._session.spark, on_default_system(self._session.spark, path)))
+        )
 
     def _destination(self, parts: Sequence[str], made: Declared, mode: CreateMode) -> Destination:
         path = path_in(parts)
         if path is None:
             raise _not_a_path(parts)
-        location = normalize_location(path)
-        if made.location is not None and normalize_location(made.location) != location:
+        spark = self._session.spark
+        location = normalize_location(on_default_system(spark, path))
+        if made.location is not None and normalize_location(on_default_system(spark, made.location)) != location:
             raise InvalidOperationError(
                 f"The name of the table is the path '{path}', but LOCATION is '{made.location}'. Leave LOCATION out.",
                 error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
@@ -125,7 +129,7 @@ class PathCatalog(DeltaCatalogProxy):
         if path is None:
             return False
         try:
-            open_snapshot(read_options(self._session.spark, path))
+            open_snapshot(read_options(self._session.spark, on_default_system(self._session.spark, path)))
         except TableNotFoundError:
             return False
         return True

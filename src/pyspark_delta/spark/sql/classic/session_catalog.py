@@ -19,6 +19,7 @@ from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing, forwarding
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
+from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.sql.classic.catalogs import capabilities
 from pyspark_delta.spark.sql.classic.changes import apply_changes
 from pyspark_delta.spark.sql.classic.creation import Creation, Destination, writable
@@ -237,7 +238,7 @@ class SessionCatalogProxy(Creation, JavaProxy):
                 "name.",
                 error_class="DELTA_NOT_A_DELTA_TABLE",
             )
-        given = None if made.location is None else normalize_location(made.location)
+        given = made.location and normalize_location(on_default_system(self._session.spark, made.location))
         if entry is None:
             location, is_external = given or self.new_location(parts), made.is_external
             if given is not None:
