@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 VENV_OLDEST := .venv-4.2
+VENVS_OLD := .venv-4.1 .venv-4.0 .venv-3.5
 VENV_BARE := .venv-bare
 BIN := $(VENV)/bin
 # Modules are compiled when they are first imported: most of those installed never are. They must be kept then, or each
@@ -12,16 +13,21 @@ unexport PYTHONDONTWRITEBYTECODE
 # What two of the virtual environments hold on top of the package and its extras. The third has no PySpark.
 NEWEST_PYSPARK := pyspark[connect]==4.3.0
 OLDEST_PYSPARK := pyspark[connect]==4.2.0
+# Older releases, with fewer tests. PySpark 3.5 takes numpy 1, which pyarrow takes up to 21.
+.venv-4.1/.tests: OLD_PYSPARK := "pyspark[connect]==4.1.4"
+.venv-4.0/.tests: OLD_PYSPARK := "pyspark[connect]==4.0.5"
+.venv-3.5/.tests: OLD_PYSPARK := "pyspark==3.5.9" "numpy<2" "pyarrow<22"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup prepare demo test test-fast test-long lint format types conformance interoperability peer-tables bench clean references site package package-check lowest licences release release-check
+.PHONY: help setup prepare demo test test-fast test-long lint format types conformance findings interoperability versions-page \
+	references site package package-check lowest licences release release-check peer-tables bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
 setup: $(VENV)/.tests  ## make the virtual environment .venv with everything for development
 
-prepare: $(VENV)/.tests $(VENV_OLDEST)/.tests $(VENV_BARE)/.tests .cache/.peers  ## make all that `make test` needs; -j 2 does it at once
+prepare: $(VENV)/.tests $(VENV_OLDEST)/.tests $(VENVS_OLD:=/.tests) $(VENV_BARE)/.tests .cache/.peers  ## make all that `make test` needs; -j 2 does it at once
 
 demo: $(VENV)/.demo  ## write and read a first table with Spark, step by step
 	$(BIN)/python examples/flights.py
@@ -58,6 +64,9 @@ findings: $(VENV)/.tests  ## write docs/findings.md
 interoperability: $(VENV)/.tests  ## write docs/interoperability.md
 	$(BIN)/python scripts/interoperability.py
 
+versions-page: $(VENV)/.tests  ## write docs/spark-versions.md
+	$(BIN)/python scripts/spark_versions.py
+
 references: $(VENV)/.tests  ## write the pages of error classes and table properties
 	$(BIN)/python scripts/references.py
 
@@ -90,7 +99,7 @@ bench: $(VENV)/.bench $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks
 	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:  ## remove virtual environments, caches and generated files
-	rm -rf $(VENV) $(VENV_OLDEST) $(VENV_BARE) .cache build dist demo-data spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(VENV_OLDEST) $(VENVS_OLD) $(VENV_BARE) .cache build dist demo-data spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -127,6 +136,13 @@ $(VENV_OLDEST)/.tests: pyproject.toml
 	$(PYTHON) -m venv $(VENV_OLDEST)
 	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --upgrade "pip>=25.1"
 	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --editable ".[cli,cloud,catalog,server]" "$(OLDEST_PYSPARK)" --group test
+	@touch $@
+
+$(VENVS_OLD:=/.tests): pyproject.toml
+	@$(PYTHON) scripts/check_environment.py
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python $(PIP_INSTALL) --upgrade "pip>=25.1"
+	$(@D)/bin/python $(PIP_INSTALL) --editable ".[catalog,cloud]" $(OLD_PYSPARK) --group old
 	@touch $@
 
 $(VENV_BARE)/.tests: pyproject.toml

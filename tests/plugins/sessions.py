@@ -7,14 +7,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyspark
 import pytest
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from pyspark_delta.spark.conf.arrow import collect_arrow
 from pyspark_delta.spark.session.enable import disable, enable
+
+if not hasattr(DataFrame, "toArrow"):  # PySpark 3.5
+    DataFrame.toArrow = collect_arrow
 
 SOURCES = Path(__file__).parents[2] / "src"
 SETTINGS = {
@@ -41,9 +46,14 @@ EXECUTOR = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOpti
 SHORT_LIVED = f"{EXECUTOR} -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m -Xms1g -Xmn400m"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Every JVM that Spark starts, in this process and those below it, takes these options beside its own."""
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        # PySpark before 4.2 leaves the sockets of collected rows to the garbage collector.
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    if find_spec("pyspark.sql.classic") is None:  # PySpark 3.5 compares versions by means of Python's standard library
+        config.addinivalue_line("filterwarnings", "ignore:distutils Version classes:DeprecationWarning")
 
 
 @pytest.fixture(scope="session")

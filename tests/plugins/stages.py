@@ -6,12 +6,15 @@ name, as are those that need an environment without PySpark (`bare`).
 
 A class that repeats tests of another, as on another kind of session, may name in `USUAL` those that always run; the
 others run at the full length (`tests/lengths.py`).
+
+A test marked `since` a release of PySpark is left out on older ones.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.metadata import version
 
 import pytest
 from hypothesis import settings
@@ -30,6 +33,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long:
         items[:] = [item for item in items if not _is_long(item)]
         config.hook.pytest_deselected(items=long)
+    newer = [item for item in items if _needs_newer_pyspark(item)]
+    if newer:
+        items[:] = [item for item in items if item not in newer]
+        config.hook.pytest_deselected(items=newer)
     for item in items:
         mark = stage_of(getattr(item, "fixturenames", ()), item.path.parts)
         if mark is not None:
@@ -46,6 +53,18 @@ def stage_of(fixtures: Sequence[str], path: Sequence[str]) -> str | None:
     if any("spark" in name for name in fixtures):
         return "spark"
     return "bare" if "bare" in path else None
+
+
+def _needs_newer_pyspark(item: pytest.Item) -> bool:
+    """Whether a test is marked `since` a release of PySpark, and this is an older one."""
+    marks = list(item.iter_markers("since"))
+    if not marks:
+        return False
+    return max(_release(mark.args[0]) for mark in marks) > _release(version("pyspark"))
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2])
 
 
 def _is_long(item: pytest.Item) -> bool:

@@ -52,14 +52,15 @@ def proxies() -> Iterator[type]:
 @pytest.mark.parametrize("proxy", list(proxies()))
 def test_every_method_of_an_interface_is_decided(spark: SparkSession, proxy: Any) -> None:
     """A new Spark may add methods: each is implemented, or known to be left to the JVM."""
-    for interface in proxy.Java.implements:
-        assert undecided(jvm_of(spark), proxy, interface) == set(), interface
+    jvm = jvm_of(spark)
+    for interface in proxy.Java.implements:  # Spark 3.5 has no procedures
+        assert not jvm.has_class(interface) or undecided(jvm, proxy, interface) == set(), interface
 
 
 def test_every_method_of_the_session_catalog_is_decided(spark: SparkSession) -> None:
     """What its proxy does not implement, Spark's own catalog does."""
     jvm, manager = jvm_of(spark), spark._jsparkSession.sessionState().catalogManager()
-    before = manager.defaultSessionCatalog()
+    before = jvm.field(manager, "defaultSessionCatalog").get(manager)
     for interface in ("StagingTableCatalog", "CatalogExtension"):
         left = undecided(jvm, SessionCatalogProxy, f"{_CATALOG}.{interface}")
         assert left <= {str(method.getName()) for method in before.getClass().getMethods()}, interface

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from pyspark_delta.errors import InvalidOperationError, InvalidPredicateError
 from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.conf.probing import PySparkLogger
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def names(spark: SparkSession) -> list[str]:
     return sorted(row["tableName"] for row in spark.sql("SHOW TABLES").collect() if not row["isTemporary"])
 
 
+@pytest.mark.since("4.0")
 @pytest.mark.smoke
 def test_c391_c395_create_declares_everything_in_the_log(delta_spark: SparkSession, schema: str) -> None:
     delta_spark.sql(

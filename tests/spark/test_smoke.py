@@ -32,6 +32,7 @@ def test_enabled_session_reads(delta_spark: SparkSession, golden_table: Callable
     assert_content(rows, expected(table_id))
 
 
+@pytest.mark.since("4.0")
 @pytest.mark.parametrize("table_id", TABLES)
 def test_plain_session_reads(plain_spark: SparkSession, golden_table: Callable[[str], Path], table_id: str) -> None:
     rows = plain_spark.read.format("delta").load(str(golden_table(table_id))).toArrow()

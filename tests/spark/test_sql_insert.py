@@ -69,12 +69,6 @@ OVERWRITES = {
     "INSERT OVERWRITE {t} PARTITION (k = 20) SELECT 3, 'c'": [(1, "a", 10), (3, "c", 20)],
     "INSERT OVERWRITE {t} PARTITION (k = null) SELECT 4, 'd'": [(1, "a", 10), (3, "c", 20), (4, "d", None)],
     "INSERT INTO {t} REPLACE WHERE k = 20 SELECT 5, 'e', 20": [(1, "a", 10), (4, "d", None), (5, "e", 20)],
-    "INSERT INTO {t} REPLACE USING (k) SELECT 6, 'f', 20": [(1, "a", 10), (4, "d", None), (6, "f", 20)],
-    "INSERT INTO {t} AS o REPLACE ON o.id = n.id (SELECT 6 AS id, 'g' AS s, 20 AS k) AS n": [
-        (1, "a", 10),
-        (4, "d", None),
-        (6, "g", 20),
-    ],
     "INSERT OVERWRITE {t} (k, id) VALUES (1, 2)": [(2, None, 1)],
     "INSERT OVERWRITE {t} SELECT id + 1, 'self', k FROM of_test": [(3, "self", 1)],
 }
@@ -84,6 +78,23 @@ OVERWRITES = {
 def test_overwrites(sql: SparkSession, path: str) -> None:
     for statement, expected in OVERWRITES.items():
         sql.read.format("delta").load(path).createOrReplaceTempView("of_test")
+        insert(sql, statement, path)
+        assert rows(sql, path) == expected, statement
+
+
+REPLACES = {
+    "INSERT INTO {t} REPLACE USING (k) SELECT 6, 'f', 20": [(1, "a", 10), (6, "f", 20)],
+    "INSERT INTO {t} AS o REPLACE ON o.id = n.id (SELECT 6 AS id, 'g' AS s, 20 AS k) AS n": [
+        (1, "a", 10),
+        (6, "g", 20),
+    ],
+}
+
+
+@pytest.mark.since("4.2")
+@pytest.mark.smoke
+def test_replaces_rows_with_equal_keys_and_by_a_condition(sql: SparkSession, path: str) -> None:
+    for statement, expected in REPLACES.items():
         insert(sql, statement, path)
         assert rows(sql, path) == expected, statement
 

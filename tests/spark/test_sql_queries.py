@@ -55,11 +55,23 @@ def test_a_path_is_a_table_in_every_position(delta_spark: SparkSession, name: st
     ]
     assert sql(f"SELECT * FROM {name} PIVOT (count(id) FOR k IN (0, 1))").first() == (3, 3)
     assert sql(f"TABLE {name}").count() == 6
-    assert values(sql("SELECT id FROM IDENTIFIER(:t) WHERE id > :x", args={"t": name, "x": 4})) == [5]
+    assert values(DataFrame(delta_spark._jsparkSession.table(name), delta_spark)) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.since("4.1")
+@pytest.mark.smoke
+def test_a_path_is_a_table_in_a_script(delta_spark: SparkSession, name: str) -> None:
+    sql = delta_spark.sql
     assert values(sql(f"EXECUTE IMMEDIATE 'SELECT id FROM {name} WHERE id = ?' USING 2")) == [2]
     script = f"BEGIN DECLARE n BIGINT; SET n = (SELECT count(*) FROM {name}); SELECT n; END"
     assert values(sql(script)) == [6]
-    assert values(DataFrame(delta_spark._jsparkSession.table(name), delta_spark)) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.since("4.2")
+@pytest.mark.smoke
+def test_a_path_is_a_parameter(delta_spark: SparkSession, name: str) -> None:
+    found = delta_spark.sql("SELECT id FROM IDENTIFIER(:t) WHERE id > :x", args={"t": name, "x": 4})
+    assert values(found) == [5]
 
 
 @pytest.mark.smoke

@@ -38,6 +38,7 @@ def append(spark: SparkSession, path: Path, first: int, end: int) -> None:
     spark.range(first, end, 1, 1).write.format("delta").mode("append").save(str(path))
 
 
+@pytest.mark.since("4.2")
 @pytest.mark.smoke
 def test_a_checkpoint_changes_hands(
     plain_spark: SparkSession, delta_spark: SparkSession, numbers: Path, tmp_path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.table.descriptions import DETAIL, HISTORY, rows
 
 if TYPE_CHECKING:
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
 
 def history_frame(spark: SparkSession, commits: Iterable[Mapping[str, Any]]) -> DataFrame:
     """Return the commits of `Table.history` as rows, newest first."""
-    return spark.createDataFrame(rows(HISTORY, commits))
+    return frame_of_arrow(spark, rows(HISTORY, commits))
 
 
 def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
     """Return the one row of `Table.detail`."""
-    return spark.createDataFrame(rows(DETAIL, [detail]))
+    return frame_of_arrow(spark, rows(DETAIL, [detail]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.inspection import TableDiff
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.table import Table
 from pyspark_delta.table.inspecting import MetadataName
@@ -41,7 +42,7 @@ class InspectedDeltaTable:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
         found = Table(self._open(version, timestamp)).inspect(name)
         rows, schema = found.to_arrow(), to_spark(found.schema)
-        return self._spark.createDataFrame(rows, schema) if rows.num_rows else empty_frame(self._spark, schema)
+        return frame_of_arrow(self._spark, rows, schema) if rows.num_rows else empty_frame(self._spark, schema)
 
     def diff(self, version: int, other: int | None = None) -> TableDiff:
         """Return the differences from a version to `other`, by default to the latest version; see `Table.diff`."""

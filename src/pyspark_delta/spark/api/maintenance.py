@@ -14,6 +14,7 @@ from pyspark_delta.maintenance.rewriting.request import RewriteRequest
 from pyspark_delta.maintenance.undo import version_before_last_change
 from pyspark_delta.maintenance.vacuum import RunOptions, VacuumPlan, VacuumRequest, plan_vacuum
 from pyspark_delta.spark.conf.arguments import check_text
+from pyspark_delta.spark.conf.arrow import collect_arrow
 from pyspark_delta.spark.conf.write_defaults import is_set, whole_number_setting
 from pyspark_delta.storage.paths import join, to_hadoop
 from pyspark_delta.transaction.commit_info import engine_info
@@ -128,7 +129,7 @@ class MaintainedDeltaTable:
     ) -> VacuumPlan:
         listed = None
         if inventory is not None:
-            listed = inventory.selectExpr("path", "length", "isDir", "modificationTime").toArrow()
+            listed = collect_arrow(inventory.selectExpr("path", "length", "isDir", "modificationTime"))
         request = VacuumRequest(
             retention_hours=hours,
             mode=mode,

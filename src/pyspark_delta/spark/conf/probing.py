@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 
-from pyspark.logger import PySparkLogger
+try:
+    from pyspark.logger import PySparkLogger
+except ImportError:  # PySpark 3.5, which does not log exceptions
+    PySparkLogger = None  # type: ignore[assignment,misc]
 
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _is_probing: ContextVar[bool] = ContextVar("_is_probing", default=False)
@@ -33,7 +36,7 @@ def probing() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _install() -> None:
-    for name in _LOGGERS:
+    for name in _LOGGERS if PySparkLogger is not None else ():
         PySparkLogger.getLogger(name).addFilter(_is_wanted)
 
 

@@ -61,7 +61,7 @@ def settings_like(spark: SparkSession, pattern: str) -> dict[str, str]:
     java: Any = getattr(spark, "_jsparkSession", None)
     if java is None:
         return {name: value for name, value in dict(spark.conf.getAll).items() if matches(name)}
-    names = filter(matches, str(java.conf().getAllAsJava().keySet().toString())[1:-1].split(", "))
+    names = filter(matches, str(java.conf().getAll().keySet().mkString(", ")).split(", "))
     given = {name: spark.conf.get(name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.spark.conf.sessions import TIME_ZONE, session_time_zone
+from pyspark_delta.spark.conf.sessions import TIME_ZONE, session_time_zone, settings_like
 from pyspark_delta.transaction.write_plan import FileOptions
 from pyspark_delta.write.options import WriteOptions, parse_overwrite_mode, transaction_of
 
@@ -58,12 +59,8 @@ def after_commit(spark: SparkSession) -> None:
 
 def default_properties(spark: SparkSession) -> dict[str, str]:
     """Return the session's properties for new tables, `spark.databricks.delta.properties.defaults.*`."""
-    settings = spark.conf.getAll
-    return {
-        f"delta.{key.removeprefix(_PROPERTY_DEFAULTS)}": value
-        for key, value in settings.items()
-        if key.startswith(_PROPERTY_DEFAULTS)
-    }
+    settings = settings_like(spark, re.escape(_PROPERTY_DEFAULTS) + ".+")
+    return {f"delta.{key.removeprefix(_PROPERTY_DEFAULTS)}": value for key, value in settings.items()}
 
 
 def file_options(spark: SparkSession, configuration: TableConfiguration, options: WriteOptions) -> FileOptions:

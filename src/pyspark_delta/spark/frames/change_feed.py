@@ -29,6 +29,7 @@ from pyspark_delta.engines.tasks import FileGroup, single_files
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
@@ -132,7 +133,7 @@ def _missing(
     error: AnalysisException, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]
 ) -> Exception | None:
     """Return the error for a data file of the feed that Spark did not find; None for any other error."""
-    if error.getCondition() != _PATH_NOT_FOUND:
+    if condition_of(error) != _PATH_NOT_FOUND:
         return None
     found = _PATH_IN_MESSAGE.search(str(error))
     path = (error.getMessageParameters() or {}).get("path") or (found[1] if found else "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.conf.classes import has_classic_package
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import Labels, relabeled
@@ -46,7 +47,7 @@ def column_name(column: Column | str, where: str) -> str:
 def name_parts(column: Any) -> tuple[str, ...] | None:
     """Return the parts of the name if a Column is only a name, such as `F.col("a.b")`; None for other Columns."""
     if hasattr(column, "_jc"):
-        node = column._jc.node()
+        node = _node(column)
         return texts(node.nameParts()) if kind_of(node) == "UnresolvedAttribute" else None
     expression = getattr(column, "_expr", None)
     return _reference(expression) if type(expression).__name__ == "ColumnReference" else None
@@ -55,10 +56,15 @@ def name_parts(column: Any) -> tuple[str, ...] | None:
 def sql_of(column: Any) -> str | None:
     """Return the SQL text of a Column that was made with `F.expr`; None for other Columns."""
     if hasattr(column, "_jc"):
-        node = column._jc.node()
+        node = _node(column)
         return str(node.expression()) if kind_of(node) == "SqlExpression" else None
     expression: Any = getattr(column, "_expr", None)
     return str(expression._expr) if type(expression).__name__ == "SQLExpression" else None
+
+
+def _node(column: Any) -> Any:
+    """Return what a Column was made of in a classic session; before Spark 4, it is an expression of Catalyst."""
+    return column._jc.node() if has_classic_package() else column._jc.expr()
 
 
 def _reference(expression: Any) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark_types
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from pyspark_delta.deletion_vectors.bitmap import to_words
@@ -26,6 +25,7 @@ from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.arrow import frame_of_arrow, spark_schema
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.temporary import temporary_conf, users_conf
 from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept_by_words
@@ -269,9 +269,9 @@ class _Scan:
         if self._file_number is not None:
             table[_NUMBER] = files[_NUMBER].combine_chunks()
         # Without a schema, Spark would infer TIMESTAMP for a partition column of type TIMESTAMP_NTZ.
-        guessed = from_arrow_schema(pa.schema([(name, a.type) for name, a in table.items()]))
+        guessed = spark_schema(pa.schema([(name, a.type) for name, a in table.items()]))
         fields = [spark_types.StructField(f.name, types.get(f.name, f.dataType)) for f in guessed]
-        return self._spark.createDataFrame(pa.table(table), spark_types.StructType(fields))
+        return frame_of_arrow(self._spark, pa.table(table), spark_types.StructType(fields))
 
     def _words(self, files: pa.Table) -> pa.Array:
         bitmaps = read_vectors(files, self._source.location, self._source.storage_options)

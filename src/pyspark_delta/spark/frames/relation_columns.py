@@ -28,6 +28,7 @@ from pyspark_delta.schema.types import (
 )
 from pyspark_delta.schema.widening import has_unlisted_changes
 from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
+from pyspark_delta.spark.frames.supported_types import check_types
 from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_code
 from pyspark_delta.storage.hadoop import hadoop_options
 
@@ -105,11 +106,12 @@ class TableColumns:
 def table_columns(
     configuration: TableConfiguration, stored_too: Sequence[StructField] = (), constants: Sequence[StructField] = ()
 ) -> TableColumns:
-    """Return the columns of one version of a table. Raises as `physical_field`.
+    """Return the columns of one version of a table. Raises as `check_types` and `physical_field`.
 
     Columns outside of its schema follow: `stored_too` are in the files under the same names, `constants` are among the
     partition values of each file.
     """
+    check_types(configuration.schema)
     mode = mapping_mode(configuration)
     partitioned = {name.casefold() for name in configuration.partition_columns}
     columns = [RelationColumn(field, physical_field(field, mode)) for field in configuration.schema]

@@ -11,6 +11,8 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.errors import CorruptLogError, SchemaMismatchError
 from pyspark_delta.schema.json import MAX_DEPTH, parse_schema, type_to_json
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.conf.classes import classic_frame
+from pyspark_delta.spark.frames.supported_types import check_types
 from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
@@ -27,7 +29,9 @@ def to_spark(schema: StructType) -> SparkStruct:
     """Return the logical schema for Spark: all fields nullable, without the metadata that only the protocol uses.
 
     A file may lack a column that is declared NOT NULL (C374), and Spark would answer `IS NULL` from the declaration.
+    Raises UnsupportedTableError for a type that this Spark does not have.
     """
+    check_types(schema)
     return SparkStruct.fromJson(_readable(type_to_json(with_loadable_types(schema))))
 
 
@@ -55,11 +59,10 @@ def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
     session: Any = spark
     if not hasattr(session, "_jsparkSession"):
         return spark.createDataFrame([], schema)
-    from pyspark.sql.classic.dataframe import DataFrame
-
     java = session._jsparkSession
     rows = session._jvm.java.util.ArrayList()
-    return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
+    frame: DataFrame = classic_frame()(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
+    return frame
 
 
 def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:

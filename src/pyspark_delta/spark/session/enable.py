@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
 from pyspark_delta.log.scanner import register_scanner
+from pyspark_delta.spark.conf.classes import classic_frame, has_classic_package, has_data_sources
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled, set_disabled, set_enabled, settings_like
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
 from pyspark_delta.spark.engine.checkpoint_scan import SparkCheckpointScanner
@@ -30,6 +31,7 @@ from pyspark_delta.spark.session.format_check import check_statement
 from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
+from pyspark_delta.spark.session.parameters import explaining_parameters
 from pyspark_delta.spark.session.reader import DeltaAwareReader
 from pyspark_delta.spark.session.sql_hooks import install_sql, run_on_connect, uninstall_sql
 from pyspark_delta.spark.session.stream_reader import DeltaAwareStreamReader
@@ -37,7 +39,7 @@ from pyspark_delta.spark.session.stream_writer import DeltaAwareStreamWriter
 from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql, refuse_truncate
 
-_OLDEST_PYSPARK = (4, 2)
+_OLDEST_PYSPARK = (3, 5)
 # Settings that name classes of delta-spark: catalogs, log stores. `install_sql` names extensions and the main catalog.
 _CLASS_SETTINGS = r"spark\.sql\.catalog\.(?!spark_catalog$)\w+|spark\.(?:databricks\.)?delta\.logStore\..+"
 _DELTA_SPARK_CLASS = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
@@ -122,6 +124,8 @@ def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]
     version = re.match(r"(\d+)\.(\d+)", pyspark.__version__)
     if version is None or (int(version[1]), int(version[2])) < _OLDEST_PYSPARK:
         raise _unsupported_pyspark()
+    if not hasattr(spark, "_jsparkSession") and not has_classic_package():
+        raise _unsupported_connect()
     try:
         frame = _frame_class(spark)
         members: list[tuple[type, str, Callable[[Any], Any]]] = [
@@ -151,8 +155,18 @@ def _unsupported_pyspark() -> MissingDependencyError:
     )
 
 
+def _unsupported_connect() -> MissingDependencyError:
+    return MissingDependencyError(
+        f"enable supports Spark Connect from PySpark 4.0 on, found {pyspark.__version__}. The session is unchanged. "
+        "Use a classic session, SparkSession.builder.master(...), or install PySpark 4.0 or newer.",
+        version=pyspark.__version__,
+    )
+
+
 def _register_sources(spark: SparkSession) -> None:
     """Register the data sources under both names, from the modules in which Spark itself looks them up."""
+    if not has_data_sources():
+        return
     for module in ("pyspark_delta", "pyspark_deltapy"):
         spark.dataSource.register(import_module(module).DefaultSource)
 
@@ -187,9 +201,7 @@ def _has_class(loader: Any, name: str) -> bool:
 
 def _frame_class(spark: SparkSession) -> type:
     if hasattr(spark, "_jsparkSession"):
-        from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
-
-        return ClassicFrame
+        return classic_frame()
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 
     return ConnectFrame
@@ -233,7 +245,8 @@ def _sql_of(before: Any) -> Any:
             if not hasattr(self, "_jsparkSession") and isinstance(sqlQuery, str):
                 given = kwargs.pop("args", None) if not args else args[0]
                 return cast(DataFrame, run_on_connect(self, before, sqlQuery, given, kwargs))
-            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+            with explaining_parameters(self, args or kwargs):
+                return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
 
     return sql
 

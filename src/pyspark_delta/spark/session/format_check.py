@@ -78,7 +78,8 @@ class FormatCheckedWriter(FormatMixin, OptionsMixin):
     orc = _checking("orc")
     csv = _checking("csv")
     json = _checking("json")
-    xml = _checking("xml")
+    if hasattr(DataFrameWriter, "xml"):  # since PySpark 4.0
+        xml = _checking("xml")
     text = _checking("text")
 
     def _check_target(self, source: str | None, path: Any, mode: Any, options: Mapping[str, Any]) -> None:

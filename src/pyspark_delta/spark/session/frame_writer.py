@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import insert_into, save
 from pyspark_delta.spark.hadoop.default_system import on_default_system
@@ -157,7 +158,7 @@ def refusing_views(name: str) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        if not (error.getCondition() or "").startswith(_VIEW_REFUSED):
+        if not condition_of(error).startswith(_VIEW_REFUSED):
             raise
         raise InvalidOperationError(
             f"'{name}' is a view, and rows cannot be written into a view. Nothing was written. Write to the table that "

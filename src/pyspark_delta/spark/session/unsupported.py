@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pyspark_delta.errors import DeltaError, InvalidOperationError
+from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.session.identifiers import is_named, path_of_identifier
 from pyspark_delta.spark.session.sql_hooks import find_named, has_sql
 
@@ -113,7 +114,7 @@ def explaining_sql(spark: SparkSession, query: object) -> Iterator[None]:
 
 
 def _explain(spark: SparkSession, query: str, error: PySparkException) -> InvalidOperationError | None:
-    condition, facts = error.getCondition() or "", error.getMessageParameters() or {}
+    condition, facts = condition_of(error), error.getMessageParameters() or {}
     if has_sql(spark):
         return None  # Spark has looked the table up in a catalog of this package, so its own error is right
     statement = _own_statement(query, condition, facts)

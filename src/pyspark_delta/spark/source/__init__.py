@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_delta.spark.source.availability import require_stream_reader, require_stream_writer
 from pyspark_delta.spark.source.boundary import boundary
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class DefaultSource(DataSource):
                 # Spark does not say if the rows are read as a stream, whose options are errors in other reads.
                 if not has_stream_options(self.options, only=error.error_class == _NO_START):
                     raise
+                require_stream_reader()
                 from pyspark_delta.spark.source.stream_reader import StreamRequest
 
                 try:
@@ -79,12 +81,14 @@ class DefaultSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with boundary():
+            require_stream_writer()
             from pyspark_delta.spark.source.stream_writer import make_stream_writer
 
             return make_stream_writer(self.options, schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         with boundary():
+            require_stream_reader()
             from pyspark_delta.spark.source.stream_reader import StreamRequest, make_stream_reader
 
             return make_stream_reader(StreamRequest.parse(self.options), schema)

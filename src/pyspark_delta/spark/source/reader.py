@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import YearMonthIntervalType
 
@@ -17,10 +17,13 @@ from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.engines.tasks import FileGroup, group_files
 from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.spark.conf.arrow import arrow_schema
 from pyspark_delta.spark.source.arrow import conform
 from pyspark_delta.spark.source.boundary import boundary
-from pyspark_delta.spark.source.filters import to_expressions
 from pyspark_delta.spark.source.request import ReadRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter  # since PySpark 4.1
 
 _PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -53,7 +56,7 @@ class DeltaReader(DataSourceReader):
         with boundary():
             # Spark passes a partition of its own if there is nothing to read.
             if isinstance(partition, FilePartition):
-                expected = to_arrow_schema(self._schema, timezone="UTC")
+                expected = arrow_schema(self._schema)
                 group = partition.group
                 with naming_versions(group.context.table_location, group.tasks):
                     for batch in read_tasks(group.context, group.tasks()):
@@ -67,6 +70,8 @@ class FilteringReader(DeltaReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Use the filters to skip files and rows. Return them all, so that Spark evaluates them again on every row."""
         with boundary():
+            from pyspark_delta.spark.source.filters import to_expressions
+
             self._pushed = to_expressions(filters, self._request.schema())
             return filters
 

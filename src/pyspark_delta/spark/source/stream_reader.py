@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -32,6 +31,7 @@ from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import all_of
 from pyspark_delta.scan.plan import ReadContext
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.arrow import arrow_schema
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.frames.stream_options import StreamRead
 from pyspark_delta.spark.source.arrow import conform
@@ -127,7 +127,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with boundary():
             # Spark passes a partition of its own if there is nothing to read.
             if isinstance(partition, FilePartition):
-                expected = to_arrow_schema(self._schema, timezone="UTC")
+                expected = arrow_schema(self._schema)
                 for batch in read_tasks(partition.group.context, partition.group.tasks()):
                     if batch.num_rows:
                         yield conform(batch, expected)

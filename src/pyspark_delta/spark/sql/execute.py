@@ -16,6 +16,7 @@ from pyspark_delta.parser import statements as st
 from pyspark_delta.parser.values import SqlText, TableName, TablePath, TableReference, TimestampAsOf, VersionAsOf
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.sql.destinations import destination_of
@@ -239,7 +240,7 @@ def _fsck(spark: SparkSession, statement: st.FsckRepair) -> DataFrame:
     found = lost_files(snapshot)
     if found.num_rows and not statement.dry_run:
         remove_missing(snapshot, engine_info(f"PySpark/{spark.version}"))
-    return spark.createDataFrame(found)
+    return frame_of_arrow(spark, found)
 
 
 def _begin(spark: SparkSession, _: st.BeginTransaction) -> None:

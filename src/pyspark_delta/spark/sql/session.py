@@ -33,6 +33,7 @@ from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified
 from pyspark_delta.spark.sql import transactions
+from pyspark_delta.spark.sql.classic.call import Procedures, has_procedures
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
 from pyspark_delta.spark.sql.classic.connected import ConnectedCatalog
 from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG
@@ -42,6 +43,7 @@ from pyspark_delta.spark.sql.classic.paths import PATH_CATALOG, PROBE, PathCatal
 from pyspark_delta.spark.sql.classic.relations import CACHE_SIZE, Relations
 from pyspark_delta.spark.sql.classic.session_catalog import SessionCatalogProxy
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
+from pyspark_delta.spark.sql.classic.table_call import TableCalls
 
 _CATALOGS = "spark.sql.catalog."
 _SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
@@ -60,6 +62,7 @@ class Installation:
 
     session: SessionReference
     relations: Relations
+    calls: Procedures | TableCalls
     map: Any
     catalogs: dict[str, JavaProxy] = field(default_factory=dict)
     undo: list[Callable[[], object]] = field(default_factory=list)
@@ -89,12 +92,12 @@ class Installation:
 
     def add_parser(self) -> None:
         """Put a parser with Delta's statements around Spark's."""
-        self.undo.append(install_parser(self.session))
+        self.undo.append(install_parser(self.session, self.calls))
 
     def add_functions(self) -> None:
         """Add the table functions."""
         for name, open_table in ((BY_NAME, self.open_table), (BY_PATH, self.open_path)):
-            self.undo.append(register(self.session, ChangesFunction(self.session, name, open_table)))
+            self.undo.append(register(self.session, ChangesFunction(self.session, name, open_table), name))
 
     def open_path(self, path: str) -> Snapshot:
         """Return the latest snapshot of the table at a path."""
@@ -281,9 +284,11 @@ def _install(spark: SparkSession) -> Installation:
     session = SessionReference(spark)
     manager = session.state.catalogManager()
     catalogs = session.jvm.field(manager, "catalogs").get(manager)
-    installation = Installation(session, Relations(session), catalogs)
+    relations = Relations(session)
+    calls = Procedures(session.jvm) if has_procedures(session.jvm) else TableCalls(session, relations)
+    installation = Installation(session, relations, calls, catalogs)
     try:
-        installation.add(PATH_CATALOG, PathCatalog(session, installation.relations))
+        installation.add(PATH_CATALOG, PathCatalog(session, relations, getattr(calls, "load", None)))
         installation.replace_session_catalog(manager)
         installation.add_functions()
         installation.add_parser()

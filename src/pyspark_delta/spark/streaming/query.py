@@ -18,15 +18,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark_delta.errors import DeltaWarning, InvalidOperationError
 from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.streaming.internals import MANAGER, WRITER, has_sink_names, start_query_arguments
 from pyspark_delta.spark.streaming.sink import BatchWriter, DeltaSink, from_dataset_arity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MANAGER = "org.apache.spark.sql.classic.StreamingQueryManager"
-_WRITER = "org.apache.spark.sql.classic.DataStreamWriter"
-_ARGUMENTS = 13  # of StreamingQueryManager.startQuery
-_FIELDS = ("outputMode", "trigger", "sinkName")  # of Spark's DataStreamWriter
+_FIELDS = ("outputMode", "trigger")  # of Spark's DataStreamWriter
+_SINK_NAME = "sinkName"
 _UPDATE = (
     "Write the table in foreachBatch, with a MERGE that updates the rows by their keys: see streaming_batch of "
     "pyspark_delta. Or use outputMode('append'), or outputMode('complete') to replace all rows with each batch."
@@ -37,18 +36,19 @@ _UPDATE = (
 class QueryChoices:
     """What the user chose for a query: output mode (Append, Complete or Update) and trigger, as objects of the JVM.
 
-    `sink_name` is an option of Spark.
+    `sink_name` is an option of Spark; None if this Spark has none.
     """
 
     output_mode: Any
     trigger: Any
-    sink_name: Any
+    sink_name: Any = None
 
     @classmethod
     def of(cls, spark: SparkSession, writer: Any) -> QueryChoices:
         """Return the choices in a DataStreamWriter of the JVM."""
         jvm = jvm_of(spark)
-        return cls(*(jvm.field(writer, name).get(writer) for name in _FIELDS))
+        names = (*_FIELDS, *((_SINK_NAME,) if has_sink_names(jvm) else ()))
+        return cls(*(jvm.field(writer, name).get(writer) for name in names))
 
     def check(self) -> None:
         """Raise InvalidOperationError for a trigger that Delta tables do not support."""
@@ -82,11 +82,11 @@ def _try_internals(gateway: Any) -> str | None:
     try:
         jvm = Jvm(gateway)
         jvm.load_class(*DeltaSink.Java.implements)
-        manager = jvm.load_class(_MANAGER)
+        manager = jvm.load_class(MANAGER)
         counts = {method.getParameterCount() for method in manager.getMethods() if method.getName() == "startQuery"}
-        if counts != {_ARGUMENTS}:
+        if counts != {start_query_arguments(jvm)}:
             return f"startQuery takes {sorted(counts)} arguments"
-        fields = {str(field.getName()) for field in jvm.load_class(_WRITER).getDeclaredFields()}
+        fields = {str(field.getName()) for field in jvm.load_class(WRITER).getDeclaredFields()}
         missing = set(_FIELDS) - fields
         if missing:
             return f"its DataStreamWriter has no field {', '.join(sorted(missing))}"
@@ -110,7 +110,7 @@ def start_query(frame: DataFrame, write: BatchWriter, choices: QueryChoices, opt
     manager = spark._jsparkSession.streams()
     query = manager.startQuery(
         _option(jvm, given.get("queryname")),
-        choices.sink_name,
+        *(() if choices.sink_name is None else (choices.sink_name,)),
         _option(jvm, given.get("checkpointlocation")),
         frame._jdf,
         jvm.map({}),
@@ -119,7 +119,7 @@ def start_query(frame: DataFrame, write: BatchWriter, choices: QueryChoices, opt
         False,  # useTempCheckpointLocation
         True,  # recoverFromCheckpointLocation
         choices.trigger,
-        getattr(manager, "startQuery$default$11")(),  # the clock
+        getattr(manager, f"startQuery$default${start_query_arguments(jvm) - 2}")(),  # the clock
         jvm.none,
         jvm.none,
     )

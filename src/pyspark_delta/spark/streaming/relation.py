@@ -34,15 +34,14 @@ from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_stream
 from pyspark_delta.spark.frames.reading import with_all_columns
 from pyspark_delta.spark.frames.relation_columns import table_columns
 from pyspark_delta.spark.streaming.errors import stream_callback
+from pyspark_delta.spark.streaming.internals import relation_members, runtime
 from pyspark_delta.streaming.commits import FILE_COLUMNS
 from pyspark_delta.streaming.contents import BatchFiles
 
-RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
-_LEAF = f"{RUNTIME}.StreamingExecutionRelation"
-_LEAF_MEMBERS = 5
-_NAME = "org.apache.spark.sql.catalyst.streaming.UserProvided"
+_LEAF = "StreamingExecutionRelation"
+_LEAF_MEMBERS = (4, 5)  # without and with a name
 _RELATION = "org.apache.spark.sql.execution.datasources.LogicalRelation"
-_RELATION_MEMBERS = 5
+_RELATION_MEMBERS = (4, 5)
 _SELECTS_ROWS = "selects_rows"  # a column of the files of a change feed
 
 
@@ -186,8 +185,8 @@ def leaf_frame(spark: SparkSession, source: Any, frames: BatchFrames, name: str 
     jvm = jvm_of(spark)
     types = jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils")
     output = types.toAttributes(frames.empty()._jdf.schema())
-    named = getattr(jvm.module(_LEAF), "apply$default$4")() if name is None else jvm.type(_NAME)(name)
-    leaf = jvm.type(_LEAF)(source, output, jvm.none, named, spark._jsparkSession)
+    named = relation_members(jvm, name)
+    leaf = jvm.type(runtime(jvm, _LEAF))(source, output, jvm.none, *named, spark._jsparkSession)
     frame = frame_of_plan(spark, leaf)
     return hide_last_column(jvm, frame) if frames.metadata else frame
 
@@ -208,14 +207,13 @@ def _try_internals(gateway: Any) -> str | None:
         return "PYSPARK_PIN_THREAD is false, so that calls do not know their query"
     try:
         jvm = Jvm(gateway)
-        text = jvm.type(f"{RUNTIME}.SerializedOffset")("{}")
+        text = jvm.type(runtime(jvm, "SerializedOffset"))("{}")
         if str(text.json()) != "{}":
             return f"an offset was converted to {text.json()}"
-        for name, members in ((_LEAF, _LEAF_MEMBERS), (_RELATION, _RELATION_MEMBERS), (_NAME, 1)):
-            [constructor] = jvm.load_class(name).getConstructors()
-            if constructor.getParameterCount() != members:
-                return f"{name} has {constructor.getParameterCount()} members"
-        getattr(jvm.module(_LEAF), "apply$default$4")()
+        for name, members in ((runtime(jvm, _LEAF), _LEAF_MEMBERS), (_RELATION, _RELATION_MEMBERS)):
+            if jvm.arity(name) not in members:
+                return f"{name} has {jvm.arity(name)} members"
+        relation_members(jvm, None)
         jvm.module("org.apache.spark.sql.catalyst.types.DataTypeUtils")
         jvm.type("org.apache.spark.sql.connector.read.streaming.ReadLimit").maxFiles(1)
     except Exception as error:

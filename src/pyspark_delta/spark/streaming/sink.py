@@ -112,7 +112,7 @@ class BatchRows(FrameRows):
         logical = jvm.module(_LOGICAL_RDD)
         rest = (False,) * (from_dataset_arity(jvm) - 2)
         node = logical.fromDataset(java.queryExecution().toRdd(), java, *rest)
-        rows = jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(java.sparkSession(), node)
+        rows = jvm.classic("Dataset").ofRows(java.sparkSession(), node)
         return DataFrame(rows, frame.sparkSession)
 
     def source_reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:

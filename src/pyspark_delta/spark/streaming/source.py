@@ -25,7 +25,8 @@ from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.streaming.errors import stream_callback
 from pyspark_delta.spark.streaming.execution import check_numbers, execution_of, place_schema_log
-from pyspark_delta.spark.streaming.relation import RUNTIME, BatchFrames, can_have_metadata
+from pyspark_delta.spark.streaming.internals import limit_of_bytes, runtime
+from pyspark_delta.spark.streaming.relation import BatchFrames, can_have_metadata
 from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.offset import Offset
@@ -166,7 +167,7 @@ class DeltaSource(JavaProxy):
 
     @stream_callback
     def deserializeOffset(self, json: str) -> Any:
-        return self._jvm.type(f"{RUNTIME}.SerializedOffset")(json)
+        return self._jvm.type(runtime(self._jvm, "SerializedOffset"))(json)
 
     @stream_callback
     def initialOffset(self) -> NoReturn:
@@ -214,7 +215,7 @@ class DeltaSource(JavaProxy):
         return str(None if context is None else context.getLocalProperty(_RUN_ID))
 
     def _offset(self, offset: Offset | None) -> Any:
-        return None if offset is None else self._jvm.type(f"{RUNTIME}.SerializedOffset")(offset.to_json())
+        return None if offset is None else self._jvm.type(runtime(self._jvm, "SerializedOffset"))(offset.to_json())
 
     # ------------------------------------------------------------------------------------------------------ limits
     def _default_limit(self) -> tuple[Any, str]:
@@ -223,7 +224,7 @@ class DeltaSource(JavaProxy):
         if limits.files is not None:
             of_each.append(made.maxFiles(min(limits.files, 2**31 - 1)))
         if limits.bytes is not None:
-            of_each.append(made.maxBytes(min(limits.bytes, 2**63 - 1)))
+            of_each.append(limit_of_bytes(self._jvm, min(limits.bytes, 2**63 - 1)))
         if len(of_each) > 1:
             limit = made.compositeLimit(self._jvm.array(of_each, f"{_STREAMS}.ReadLimit"))
         else:
@@ -249,5 +250,5 @@ class DeltaSource(JavaProxy):
 
 def _active_session(jvm: Jvm) -> SparkSession:
     """Return the session of the query whose thread this is: a clone of the DataFrame's, with the same settings."""
-    java = jvm.type("org.apache.spark.sql.classic.SparkSession").active()
+    java = jvm.classic("SparkSession").active()
     return SparkSession(SparkContext._active_spark_context, java)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.conf.batches import batch_transaction, is_in_batch
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
@@ -63,4 +64,4 @@ def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:
     """Return one row with `num_affected_rows`, followed by the counts by action if a statement has several."""
     # The rows of an Arrow table are part of the plan, so Spark collects them without a job.
     counted = zip(_AFFECTED, result, strict=False)
-    return spark.createDataFrame(pa.table({name: pa.array([count], pa.int64()) for name, count in counted}))
+    return frame_of_arrow(spark, pa.table({name: pa.array([count], pa.int64()) for name, count in counted}))

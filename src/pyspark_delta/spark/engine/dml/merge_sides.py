@@ -21,8 +21,11 @@ from pyspark.errors import AnalysisException
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.engine.dml.target import SparkTarget
+from pyspark_delta.spark.frames.catalyst.columns import column_of, expression_of
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import Labels
 from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
@@ -181,7 +184,7 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
         with probing():
             _ = frame.select(*_named(expressions)).schema
     except AnalysisException as error:
-        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        if not condition_of(error).startswith("UNRESOLVED_COLUMN"):
             raise
         parameters = error.getMessageParameters() or {}
         proposal = parameters.get("proposal")
@@ -294,7 +297,7 @@ def _on_classic(column: Any, side: OneSide) -> Column:
     trees = _Catalyst(side)
     try:
         tree = trees.renamed(trees.of(column), frozenset())
-        found: Column = type(column)(trees.session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
+        found = column_of(trees.jvm, tree)
     except (Py4JError, TypeError):  # a release of Spark with other internals
         raise _UnclearError from None
     return found
@@ -307,13 +310,13 @@ class _Catalyst:
     side: OneSide
 
     @property
-    def session(self) -> Any:
-        """The session, with the members that only a classic session has."""
-        return self.side.spark
+    def jvm(self) -> Jvm:
+        """The JVM of the session."""
+        return jvm_of(self.side.spark)
 
     def of(self, column: Any) -> Any:
         """Return the expression tree of a column."""
-        return self.session._jsparkSession.expression(column._jc)
+        return expression_of(self.jvm, column)
 
     def renamed(self, node: Any, bound: frozenset[str]) -> Any:
         """Return the tree with new names; `bound` are the variables of enclosing lambda functions."""
@@ -330,7 +333,7 @@ class _Catalyst:
         after = [self.renamed(child, bound) for child in before]
         if all(one is other for one, other in zip(before, after, strict=True)):
             return node
-        return node.withNewChildren(self.session._jvm.org.apache.spark.api.python.PythonUtils.toSeq(after))
+        return node.withNewChildren(self.jvm.seq(after))
 
 
 # ---------------------------------------------------------------------------------------------------- Spark Connect

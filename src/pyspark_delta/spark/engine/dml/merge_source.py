@@ -32,6 +32,7 @@ from pyspark_delta.schema.arrow import from_arrow
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import TIMESTAMP, ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.arrow import collect_arrow
 from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.frame_reads import frame_reads
@@ -135,7 +136,7 @@ def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceK
         *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
     )
     reports = [
-        pickle.loads(report) for report in selected.mapInArrow(report_keys, REPORT).toArrow()["report"].to_pylist()
+        pickle.loads(report) for report in collect_arrow(selected.mapInArrow(report_keys, REPORT))["report"].to_pylist()
     ]
     if not reports:
         return SourceKeys(0, NEVER)
@@ -173,7 +174,7 @@ def collect(source: DataFrame, columns: StructType) -> pa.Table:
         else sf.col(quoted(field.name))
         for field in columns
     ]
-    rows = source.select(*(value.alias(f"c{number}") for number, value in enumerate(values))).toArrow()
+    rows = collect_arrow(source.select(*(value.alias(f"c{number}") for number, value in enumerate(values))))
     return rows.rename_columns(list(columns.names))
 
 
@@ -239,7 +240,7 @@ class SourceCount:
             jvm.scala.concurrent.Await.ready(future, jvm.scala.concurrent.duration.Duration.create(_PATIENCE_MS, "ms"))
         except Exception:  # the JVM's TimeoutException
             return False
-        return bool(observation._jo.getRow().size())
+        return bool(future.value().get().get().size())  # of a row; on Spark 4.0, of a map
 
 
 # ------------------------------------------------------------------------------------------- files of a source

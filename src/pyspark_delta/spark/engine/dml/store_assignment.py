@@ -19,6 +19,7 @@ from pyspark_delta.schema.store_assignment import (
 )
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_same_type
 from pyspark_delta.spark.engine.write.alignment import spark_type
+from pyspark_delta.spark.frames.catalyst.columns import try_cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +75,7 @@ def _fit(value: Column, data: DataType, table: DataType, old: Column | None = No
             return value, None
         case _ if cast is Cast.NULL:
             return value.cast(spark_type(table)), None
-    found = value.try_cast(spark_type(table))
+    found = try_cast(value, spark_type(table))
     return found, value.isNotNull() & found.isNull()
 
 

@@ -17,6 +17,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import TARGET_FILE_SIZE, parse_size
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.write_defaults import boolean_setting, delta_setting, whole_number_setting
+from pyspark_delta.spark.frames.hints import rebalanced
 from pyspark_delta.write.optimized import asks_for_optimized_write
 from pyspark_delta.write.options import WriteOptions
 
@@ -49,7 +50,7 @@ class Exchange:
         numbered = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
         parts: list[Any] = [] if self.shuffle_partitions is None else [self.shuffle_partitions]
         if self.size is None or _is_adaptive(frame.sparkSession):
-            return numbered.hint("rebalance", *parts, *names)
+            return rebalanced(numbered, parts, names)
         # Spark ignores the hint, for example in batches of a stream. Without partitions, the size of the rows decides
         # how many tasks there should be, and only adaptive execution knows it.
         return numbered.repartition(*parts, *names) if names else numbered

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyspark.sql.functions as sf
 from pyspark import TaskContext
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, pickle_items, raise_failure, run_items
@@ -21,10 +20,12 @@ from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.conf.arrow import collect_arrow, frame_of_arrow, spark_schema
 from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
 from pyspark_delta.spark.engine.write.alignment import align
+from pyspark_delta.spark.frames.exchange_by_id import repartitioned_by_id
 from pyspark_delta.spark.frames.tasks import MOST_TASKS
 from pyspark_delta.spark.hadoop.tasks import with_hadoop_access
 from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
@@ -122,7 +123,7 @@ def _rows_of_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema, rows_
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(rows_at_once)), warnings.catch_warnings():
         # PySpark warns about pandas, which is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        return _run(frame.mapInArrow(with_hadoop_access(frame.sparkSession, task), from_arrow_schema(result)))
+        return _run(frame.mapInArrow(with_hadoop_access(frame.sparkSession, task), spark_schema(result)))
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,8 @@ class SparkTasks:
         prepare_workers(self.spark)
         with self._frame_of(items) as frame:
             divided = with_hadoop_access(self.spark, partial(run_items, divide))
-            rows = frame.mapInArrow(divided, from_arrow_schema(exchange.schema))
-            sent = rows.repartitionById(exchange.tasks, rows[exchange.task]).sortWithinPartitions(*exchange.order)
+            rows = frame.mapInArrow(divided, spark_schema(exchange.schema))
+            sent = repartitioned_by_id(rows, exchange.tasks, exchange.task).sortWithinPartitions(*exchange.order)
             return _rows_of_workers(sent, write, result, _BINARIES_AT_ONCE)
 
     @contextmanager
@@ -160,7 +161,7 @@ class SparkTasks:
         """Give a frame with an item in each partition, up to `MOST_TASKS`; jobs on it run inside the block."""
         pickled = pa.array(pickle_items(items), pa.binary())
         with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), MOST_TASKS))):
-            yield self.spark.createDataFrame(pa.table({"task": pickled}))
+            yield frame_of_arrow(self.spark, pa.table({"task": pickled}))
 
 
 def partition_id() -> int:
@@ -178,7 +179,7 @@ def write_partition(
 
 def _run(job: DataFrame) -> pa.Table:
     try:
-        return job.toArrow()
+        return collect_arrow(job)
     except Exception as error:
         missing = _MISSING_MODULE.search(str(error))
         if missing is None:

@@ -22,6 +22,7 @@ from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import DOUBLE, FLOAT, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.arrow import collect_arrow
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.write.replacement import EXAMINED_COLUMNS, Replaced, live_rows, replace_matching
 from pyspark_delta.write.selection import EqualKeys, On, Selection, data_alias
@@ -97,7 +98,7 @@ def replace_rows(spark: SparkSession, snapshot: Snapshot, match: RowMatch, time_
     bounds = _key_bounds(match, snapshot.configuration.schema)
     candidates, reads = _candidates(snapshot, bounds, time_zone)
     rows = read_files(spark, source, candidates, file_number=_FILE)
-    found = match.matched(rows).groupBy(_FILE).count().toArrow()
+    found = collect_arrow(match.matched(rows).groupBy(_FILE).count())
     numbers = pc.array_sort_indices(found[_FILE])
     found = found.take(numbers)
     touched = candidates.take(found[_FILE])
@@ -129,7 +130,7 @@ def _key_bounds(match: RowMatch, schema: StructType) -> Expression | None:
         for position, column in enumerate(columns)
         for name, function in (("least", sf.min), ("greatest", sf.max))
     ]
-    [found] = match.new_rows.agg(*aggregates).toArrow().to_pylist()
+    [found] = collect_arrow(match.new_rows.agg(*aggregates)).to_pylist()
     parts: list[Expression] = []
     for position, column in enumerate(columns):
         least, greatest = found[f"least{position}"], found[f"greatest{position}"]

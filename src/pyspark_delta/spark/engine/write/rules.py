@@ -20,6 +20,7 @@ from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind,
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.engine.write.alignment import align, fitted, spark_type
+from pyspark_delta.spark.frames.catalyst.columns import try_cast
 from pyspark_delta.transaction.row_rules import RowRules
 from pyspark_delta.write.new_rows import computed_columns, empty_partition_values, plan_new_rows, row_checks
 
@@ -124,12 +125,12 @@ def _given_and_defaults(
         column = absent.get(field.name)
         if column is None:
             value = fitted(data, field)
-            columns.append((value.try_cast(spark_type(field.type)) if field in narrowed else value).alias(field.name))
+            columns.append((try_cast(value, spark_type(field.type)) if field in narrowed else value).alias(field.name))
         elif column.kind is ComputedKind.DEFAULT:
             columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
     for field in narrowed:
         value = fitted(data, field)
-        unfit = value.isNotNull() & value.try_cast(spark_type(field.type)).isNull()
+        unfit = value.isNotNull() & try_cast(value, spark_type(field.type)).isNull()
         columns.append(sf.when(unfit, value.cast("string")).alias(_UNFIT + field.name))
     return frame.select(*columns)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
+from pyspark_delta.spark.frames.catalyst.columns import column_of, expression_of
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 
 WORD_BYTES, WORD_BITS = 4, 32
@@ -20,9 +21,9 @@ def word_at(jvm: Jvm, content: Column, place: Column) -> Column:
 
     The value of `content` must not be null and must have these bytes.
     """
-    utils = jvm.type("org.apache.spark.sql.classic.ExpressionUtils")
-    arguments = [utils.expression(column._jc) for column in (content, place)]
-    call = jvm.type("org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke")(
+    arguments = [expression_of(jvm, column) for column in (content, place)]
+    call = jvm.make(
+        "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke",
         jvm.load_class("org.apache.parquet.bytes.BytesUtils"),
         jvm.data_type('"integer"'),
         "readIntLittleEndian",
@@ -33,7 +34,7 @@ def word_at(jvm: Jvm, content: Column, place: Column) -> Column:
         True,  # isDeterministic
         jvm.none,
     )
-    return Column(utils.column(call))
+    return column_of(jvm, call)
 
 
 def long_at(jvm: Jvm, content: Column, place: Column) -> Column:

@@ -37,6 +37,7 @@ from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.listings import Listing
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.predicates import Translator
+from pyspark_delta.spark.frames.catalyst.sequences import concatenated
 from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
 from pyspark_delta.spark.frames.catalyst.vectors import read_vectors
 from pyspark_delta.spark.frames.relation_columns import TableColumns
@@ -46,6 +47,7 @@ DELETED_ROWS = StructField("_pyspark_delta_deleted_rows", BINARY)
 BASE_ROW_ID = StructField("_pyspark_delta_base_row_id", LONG)
 DEFAULT_ROW_COMMIT_VERSION = StructField("_pyspark_delta_default_row_commit_version", LONG)
 FILE_NUMBER = StructField("_pyspark_delta_file_number", LONG)
+_LOCAL_RELATION = "org.apache.spark.sql.catalyst.plans.logical.LocalRelation"
 _ROW_TRACKING = (BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION)
 
 
@@ -175,7 +177,7 @@ class DeltaFileIndex:
         result = jvm.nil
         for text in directories_json(files, paths, groups, rows, jvm.byte_array_offset):
             batch = jvm.directories(text)
-            result = batch if result is jvm.nil else result.concat(batch)
+            result = batch if result is jvm.nil else concatenated(jvm, result, batch)
         return result
 
     def _input_files(self) -> Any:
@@ -273,7 +275,7 @@ class DeltaFileIndex:
     def _evaluate(self, condition: Any, attributes: Any, ordinal: Any, rows: Any) -> list[int]:
         logical = self._jvm.root.org.apache.spark.sql.catalyst.plans.logical
         rule = self._jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
-        local = logical.LocalRelation(attributes, rows, False, self._jvm.none)
+        local = self._jvm.make(_LOCAL_RELATION, attributes, rows, False, self._jvm.none)
         kept = rule.apply(logical.Filter(condition, local))
         numbers = rule.apply(logical.Project(self._jvm.seq([ordinal]), kept))
         text = numbers.data().mkString(";")

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.sequences import with_element, with_last
 
 METADATA = "_metadata"
 _ROW_INDEX = "row_index"
@@ -36,8 +37,8 @@ def with_file_metadata(jvm: Jvm, relation: DataFrame) -> tuple[DataFrame, Sequen
     plan = relation._jdf.queryExecution().analyzed().withMetadataColumns()
     output = plan.output()
     data_type, fields = jvm.once("fields of _metadata", lambda: _fields(jvm, output.last().dataType()))
-    visible = output.init().appended(output.last().withDataType(data_type))
-    members = plan.productIterator().toSeq().updated(_OUTPUT, visible)
+    visible = with_last(jvm, output.init(), output.last().withDataType(data_type))
+    members = with_element(jvm, plan.productIterator().toSeq(), _OUTPUT, visible)
     objects = jvm.once("ClassTag", lambda: jvm.type("scala.reflect.ClassTag").AnyRef())
     return _frame(jvm, relation, plan.makeCopy(members.toArray(objects))), fields
 
@@ -68,4 +69,4 @@ def hide_last_column(jvm: Jvm, frame: DataFrame) -> DataFrame:
 
 def _frame(jvm: Jvm, like: DataFrame, plan: object) -> DataFrame:
     spark = like.sparkSession
-    return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan), spark)
+    return DataFrame(jvm.classic("Dataset").ofRows(spark._jsparkSession, plan), spark)

@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark_delta.lru import LruCache
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.conf.classes import java_name
+from pyspark_delta.spark.frames.catalyst.sequences import wrapped
 
 _LONGEST_TEXT = 2**31 - 1
 _KEPT = 256
@@ -46,6 +48,58 @@ class Jvm:
     def type(self, name: str) -> Any:
         """Return a class as py4j represents it, to call its constructor and its static methods."""
         return self.once(("type", name), lambda: getattr(self.root, name))
+
+    def classic(self, name: str) -> Any:
+        """Return a class of classic sessions, such as `Dataset`, as `type` does."""
+        return self.type(java_name(name))
+
+    def make(self, name: str, *arguments: Any) -> Any:
+        """Return a new object of a class, made without the last arguments if the constructor takes fewer.
+
+        New releases of Spark add fields to classes, most of them at the end.
+        """
+        return self.type(name)(*arguments[: self.arity(name)])
+
+    def arity(self, name: str) -> int:
+        """Return the number of parameters of the longest constructor of a class."""
+
+        def count() -> int:
+            return max(int(one.getParameterCount()) for one in self.load_class(name).getConstructors())
+
+        found: int = self.once(("arity", name), count)
+        return found
+
+    def has_class(self, name: str) -> bool:
+        """Return True if the JVM has a class."""
+
+        def look_up() -> bool:
+            try:
+                self.load_class(name)
+            except Exception:  # py4j and PySpark raise ClassNotFoundException as different classes
+                return False
+            return True
+
+        found: bool = self.once(("has class", name), look_up)
+        return found
+
+    def parameter_count(self, owner: str, name: str) -> int:
+        """Return the number of parameters of a public method, which must exist."""
+
+        def count() -> int:
+            methods = self.load_class(owner).getMethods()
+            return max(int(one.getParameterCount()) for one in methods if str(one.getName()) == name)
+
+        found: int = self.once(("parameters", owner, name), count)
+        return found
+
+    def has_method(self, owner: str, name: str) -> bool:
+        """Return True if a class has a public method of a name."""
+
+        def look_up() -> bool:
+            return any(str(method.getName()) == name for method in self.load_class(owner).getMethods())
+
+        found: bool = self.once(("has method", owner, name), look_up)
+        return found
 
     def load_class(self, name: str) -> Any:
         """Return a class as a `java.lang.Class`."""
@@ -92,11 +146,7 @@ class Jvm:
 
     def _read(self, json: str, array_class: Any) -> Any:
         array = self._mapper.readValue(json, array_class)
-        return self.wrapped(array)
-
-    def wrapped(self, array: Any) -> Any:
-        """Return a Java array as a Scala sequence, without a copy."""
-        return self.type("scala.collection.immutable.ArraySeq").unsafeWrapArray(array)
+        return wrapped(self, array)
 
     def row_array(self, rows: Any) -> Any:
         """Return a Scala sequence of rows as an `InternalRow[]`."""

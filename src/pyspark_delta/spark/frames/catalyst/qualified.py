@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pyspark_delta.spark.conf.classes import classic_frame
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 
@@ -19,10 +20,8 @@ _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 
 def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     """Return a frame of a classic session for a logical plan. Raises Spark's own errors about the plan."""
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
-
-    rows = jvm_of(spark).type("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan)
-    return ClassicFrame(rows, spark)
+    frame: DataFrame = classic_frame()(jvm_of(spark).classic("Dataset").ofRows(spark._jsparkSession, plan), spark)
+    return frame
 
 
 def with_qualifier(frame: DataFrame, qualifier: Sequence[str]) -> DataFrame:

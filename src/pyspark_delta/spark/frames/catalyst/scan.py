@@ -321,7 +321,8 @@ class _Relations:
         )
         if self.streaming_index is None:
             return node
-        return node.copy(relation, node.output(), node.catalogTable(), True, jvm.none)
+        members = (relation, node.output(), node.catalogTable(), True, jvm.none)
+        return node.copy(*members[: jvm.arity(f"{_SOURCES}.LogicalRelation")])
 
     def _named(self, relation: Any, names: tuple[str, ...]) -> DataFrame:
         """Return all columns of a relation under these names, always in a projection.
@@ -335,11 +336,11 @@ class _Relations:
             renamed = jvm.once(("names", names), lambda: jvm.seq(names))
             return DataFrame(self._frame_of(relation)._jdf.toDF(renamed), self.spark)
         project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")(relation.output(), relation)
-        return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(session, project), self.spark)
+        return DataFrame(jvm.classic("Dataset").ofRows(session, project), self.spark)
 
     def _frame_of(self, relation: Any) -> DataFrame:
         session = self.spark._jsparkSession
-        return DataFrame(self.jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(session, relation), self.spark)
+        return DataFrame(self.jvm.classic("Dataset").ofRows(session, relation), self.spark)
 
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...]) -> DataFrame:
         """Return the columns of the table, and then the extra ones, from a frame over a relation."""

@@ -171,12 +171,12 @@ def update_entry(spark: SparkSession, snapshot: Snapshot, name: Sequence[str]) -
 def _by_path(query: Query, node: Any, table: SqlTable) -> Any:
     """Return a statement with the path of the table in place of its name."""
     jvm = query.jvm
-    named = jvm.type(f"{CATALYST}.analysis.UnresolvedTable")(
-        jvm.seq(["delta", to_hadoop(table.location)]), "ALTER TABLE", True
-    )
+    suggests = True if jvm.has_method(_TABLE, "suggestAlternative") else jvm.none  # Spark 3.5 has a hint in its place
+    named = jvm.type(_TABLE)(jvm.seq(["delta", to_hadoop(table.location)]), "ALTER TABLE", suggests)
     return node.withNewChildren(jvm.seq([named, *elements(node.children())[1:]]))
 
 
+_TABLE = f"{CATALYST}.analysis.UnresolvedTable"
 _PARTITIONS = "The log has the partitions: INSERT adds them, and DELETE FROM ... WHERE removes them."
 _KEYS = "Delta tables have NOT NULL and CHECK (condition)."
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 _CONNECTOR = "org.apache.spark.sql.connector"
+_RESOLVED = "org.apache.spark.sql.catalyst.analysis.ResolvedProcedure"
 _PARAMETER = f"{_CONNECTOR}.catalog.procedures.ProcedureParameter"
 
 
@@ -28,6 +29,18 @@ class Procedures(JavaProxy):
     class Java:
         implements: ClassVar[tuple[str, ...]] = (f"{_CONNECTOR}.catalog.ProcedureCatalog",)
 
+    def call(self, statement: str, run: Callable[[], DataFrame | None]) -> Any:
+        """Return the plan that carries out a statement when Spark analyzes it."""
+        jvm = self._jvm
+        identifier = jvm.once(("statement", statement), lambda: _identifier(jvm, statement))
+        procedure = jvm.type(_RESOLVED)(self, identifier, StatementProcedure(jvm, statement, run))
+        return jvm.type(f"{_LOGICAL}.Call")(procedure, jvm.nil, True)
+
+    def not_executed(self, plan: Any) -> Any:
+        """Return the plan of a statement that is shown, and not carried out."""
+        return self._jvm.type(f"{_LOGICAL}.Call")(plan.procedure(), plan.args(), False)
+
+    # ------------------------------------------------------------------------------------------ called by the JVM
     def name(self) -> str:
         return "delta"
 
@@ -105,19 +118,10 @@ class ResultRows(JavaProxy):
         return "rows of a statement"
 
 
-def call(jvm: Jvm, procedures: Procedures, statement: str, run: Callable[[], DataFrame | None]) -> Any:
-    """Return the plan that carries out a statement when Spark analyzes it."""
-    identifier = jvm.once(("statement", statement), lambda: _identifier(jvm, statement))
-    procedure = jvm.type("org.apache.spark.sql.catalyst.analysis.ResolvedProcedure")(
-        procedures, identifier, StatementProcedure(jvm, statement, run)
-    )
-    return jvm.type(f"{_LOGICAL}.Call")(procedure, jvm.nil, True)
+def has_procedures(jvm: Jvm) -> bool:
+    """Return True if this Spark has procedures (Spark 4)."""
+    return jvm.has_class(_RESOLVED)
 
 
 def _identifier(jvm: Jvm, statement: str) -> Any:
     return jvm.type(f"{_CONNECTOR}.catalog.Identifier").of(jvm.array([], "java.lang.String"), statement)
-
-
-def not_executed(jvm: Jvm, plan: Any) -> Any:
-    """Return the plan of a statement that is shown, and not carried out."""
-    return jvm.type(f"{_LOGICAL}.Call")(plan.procedure(), plan.args(), False)

@@ -106,7 +106,8 @@ class DeltaCatalogProxy(Creation, JavaProxy):
 def capabilities(jvm: Jvm) -> Any:
     """Return what CREATE TABLE may declare, as a set of Spark's `TableCatalogCapability`."""
     kind, found = jvm.type(f"{CONNECTOR}.TableCatalogCapability"), jvm.root.java.util.HashSet()
-    for name in _CAPABILITIES:
+    known = {str(one.name()) for one in kind.values()}
+    for name in known.intersection(_CAPABILITIES):
         found.add(kind.valueOf(name))
     return found
 

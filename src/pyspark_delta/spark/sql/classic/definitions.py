@@ -17,10 +17,12 @@ from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of
 from pyspark_delta.spark.frames.schemas import from_spark
+from pyspark_delta.spark.sql.classic.providers import provider_name
 from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR
 from pyspark_delta.write.options import WriteOptions
 
 _DROPPED = frozenset(("EXISTS_DEFAULT", "GENERATION_EXPRESSION"))  # keys of field metadata that Delta does not have
+_COLUMN = f"{CONNECTOR}.Column"
 _OPTION = "option."
 _PROVIDER, _LOCATION, _COMMENT = "provider", "location", "comment"
 _RESERVED = frozenset((_PROVIDER, _LOCATION, _COMMENT, "owner", "external", "is_managed_location", "table_type"))
@@ -78,7 +80,7 @@ def declared(jvm: Jvm, info: tuple[Any, ...]) -> Declared:
     location = given.get(_LOCATION)
     return Declared(
         table,
-        None if provider is None else provider.lower(),
+        provider_name(provider),
         location,
         clustering,
         "external" in given or (location is not None and not managed),
@@ -89,7 +91,7 @@ def provider_of(info: tuple[Any, ...]) -> str | None:
     """Return the format after USING in lower case, as `declared`, without reading the rest."""
     properties = info[0].properties() if len(info) == 1 else info[-1]
     found = properties.get(_PROVIDER)
-    return None if found is None else str(found).lower()
+    return None if found is None else provider_name(str(found))
 
 
 def _table_properties(given: dict[str, str]) -> dict[str, str]:
@@ -121,7 +123,7 @@ def _schema(jvm: Jvm, columns: Any) -> SparkStruct:
     struct = jvm.module(f"{CONNECTOR}.CatalogV2Util").v2ColumnsToStructType(columns)
     struct = jvm.type(f"{CATALYST}.util.CharVarcharUtils").replaceCharVarcharWithStringInSchema(struct)
     fields = SparkStruct.fromJson(_json(struct)).fields
-    return SparkStruct([_field(field, column) for field, column in zip(fields, columns, strict=True)])
+    return SparkStruct([_field(jvm, field, column) for field, column in zip(fields, columns, strict=True)])
 
 
 def _json(struct: Any) -> dict[str, Any]:
@@ -135,10 +137,11 @@ def declared_field(field: SparkField) -> SparkField:
     return SparkField(field.name, field.dataType, field.nullable, metadata)
 
 
-def _field(field: SparkField, column: Any) -> SparkField:
+def _field(jvm: Jvm, field: SparkField, column: Any) -> SparkField:
     """Return a field with Delta's metadata. Which declarations Spark puts into the metadata depends on its version."""
     metadata = dict(declared_field(field).metadata)
-    generated, identity = column.generationExpression(), column.identityColumnSpec()
+    generated = column.generationExpression()
+    identity = column.identityColumnSpec() if jvm.has_method(_COLUMN, "identityColumnSpec") else None
     if generated is not None:
         metadata["delta.generationExpression"] = str(generated)
     if identity is not None:

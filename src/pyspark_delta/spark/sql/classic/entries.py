@@ -15,6 +15,7 @@ from pyspark_delta.spark.sql.classic.relations import CATALYST, Description, cat
 from pyspark_delta.storage import normalize_location
 
 SESSION_CATALOG = "spark_catalog"
+_SESSION_CATALOG = "org.apache.spark.sql.catalyst.catalog.SessionCatalog"
 _PROVIDERS = tuple(f"some({name})" for name in FORMATS)
 _MISSING = ("NoSuchTableException", "NoSuchNamespaceException", "NoSuchDatabaseException")
 
@@ -73,4 +74,13 @@ def write_entry(jvm: Jvm, catalog: Any, identifier: Any, snapshot: Snapshot, *, 
         catalog.createTable(entry, False, False)
         return
     catalog.alterTable(entry)
-    catalog.alterTableSchema(identifier, entry.schema())  # Hive's catalog keeps the old schema otherwise
+    _write_schema(jvm, catalog, identifier, entry.schema())  # Hive's catalog keeps the old schema otherwise
+
+
+def _write_schema(jvm: Jvm, catalog: Any, identifier: Any, schema: Any) -> None:
+    if jvm.has_method(_SESSION_CATALOG, "alterTableSchema"):
+        catalog.alterTableSchema(identifier, schema)
+        return
+    # Before Spark 4.1, the session catalog refuses a schema without columns that the old one has.
+    name = identifier.database().get(), identifier.table()
+    catalog.externalCatalog().alterTableDataSchema(*name, schema)

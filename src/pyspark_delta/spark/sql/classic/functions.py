@@ -86,13 +86,14 @@ class ChangesFunction(JavaProxy):
         return int(value) if isinstance(value, float) else None
 
 
-def register(session: SessionReference, function: ChangesFunction) -> Callable[[], None]:
+def register(session: SessionReference, function: JavaProxy, name: str) -> Callable[[], None]:
     """Register a table function under its name among Spark's own; return a function that removes it."""
     jvm, some = session.jvm, session.jvm.root.scala.Option.apply
-    # Spark looks a function of its own up by all three parts of its name.
-    identifier = jvm.type(f"{CATALYST}.FunctionIdentifier")(function._name, some("builtin"), some("system"))
-    info = jvm.type(f"{CATALYST}.expressions.ExpressionInfo")("io.pyspark.delta.ChangesFunction", function._name)
     registry = session.state.tableFunctionRegistry()
+    # Spark looks a function of its own up by all three parts of its name, older releases by its last part.
+    where = (some("builtin"), some("system")) if registry.listFunction().head().database().isDefined() else ()
+    identifier = jvm.type(f"{CATALYST}.FunctionIdentifier")(name, *where)
+    info = jvm.type(f"{CATALYST}.expressions.ExpressionInfo")(f"io.pyspark.delta.{type(function).__name__}", name)
     registry.registerFunction(identifier, info, function)
 
     def remove() -> None:

@@ -21,7 +21,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
 from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
-from pyspark_delta.spark.sql.classic.plans import Query, option
+from pyspark_delta.spark.sql.classic.plans import Query, evolves_schema, member, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.stored_values import naming_values, stored
 from pyspark_delta.spark.sql.classic.views import view_refusal
@@ -204,7 +204,7 @@ def insert(query: Query, node: Any, target: Target) -> None:
         )
     snapshot = snapshot_of(query.spark, target.table)
     static, dynamic = _partitions(node.partitionSpec())
-    evolves = bool(node.withSchemaEvolution())
+    evolves = evolves_schema(node)
     rows = Insert(
         snapshot,
         query,
@@ -217,7 +217,7 @@ def insert(query: Query, node: Any, target: Target) -> None:
     )
     options = _options(target, node.table(), evolves=evolves)
     mode = "append"
-    criteria = option(node.replaceCriteriaOpt())
+    criteria = option(member(node, "replaceCriteriaOpt", none=query.jvm.none))
     if criteria is not None:
         mode, options = "overwrite", _replacing(query, snapshot, target, criteria, options)
     elif node.overwrite():
@@ -232,7 +232,7 @@ def replace_where(query: Query, node: Any, target: Target) -> None:
     """Carry out INSERT ... REPLACE WHERE as Spark 4.2 parses it. Raises as `insert`."""
     if target.is_view:
         raise view_refusal(target.table.name, "is a view, and rows can only be added through it")
-    snapshot, evolves = snapshot_of(query.spark, target.table), bool(node.withSchemaEvolution())
+    snapshot, evolves = snapshot_of(query.spark, target.table), evolves_schema(node)
     rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), evolves=evolves)
     options = _options(target, node.table(), evolves=evolves)
     options = replace(options, replace_where=_where(query, snapshot, target, node.deleteExpr()))

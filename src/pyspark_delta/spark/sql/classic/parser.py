@@ -21,8 +21,10 @@ from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, passing
 from pyspark_delta.spark.sql.classic.arguments import arguments_of
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.path_names import rename_paths
+from pyspark_delta.spark.sql.classic.providers import replace_provider
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.streams import with_streams
+from pyspark_delta.spark.sql.classic.table_call import TableCalls
 from pyspark_delta.spark.sql.classic.translation import Translator
 from pyspark_delta.spark.sql.execute import is_of_spark
 
@@ -56,10 +58,10 @@ class DeltaParser(JavaProxy):
     class Java:
         implements: ClassVar[tuple[str, ...]] = (f"{_PARSER}ParserInterface",)
 
-    def __init__(self, session: SessionReference, before: Any) -> None:
+    def __init__(self, session: SessionReference, calls: Procedures | TableCalls, before: Any) -> None:
         super().__init__(session.jvm)
         self._session, self._before = session, before
-        self._translator = Translator(session, Procedures(session.jvm))
+        self._translator = Translator(session, calls)
 
     @_parsing
     def parsePlan(self, text: str) -> Any:
@@ -107,6 +109,7 @@ class DeltaParser(JavaProxy):
         plan = with_streams(self._session.spark, text, plan)
         if text[:7].strip().upper() in _QUERIES:
             return plan
+        replace_provider(self._session.spark, plan)
         return self._translator.translated(plan, statements)
 
     # -------------------------------------------------------------------------------- what Spark's parser does alone
@@ -153,7 +156,7 @@ class DeltaParser(JavaProxy):
         return self._before.splitStatements(text)
 
 
-def install_parser(session: SessionReference) -> Callable[[], None]:
+def install_parser(session: SessionReference, calls: Procedures | TableCalls) -> Callable[[], None]:
     """Put the parser into a session, in place of Spark's, and return what puts Spark's back.
 
     Exceptions must be passed on to the JVM (`pass_expected`). Raises AttributeError if this Spark has other internals.
@@ -163,7 +166,7 @@ def install_parser(session: SessionReference) -> Callable[[], None]:
     places = [(jvm.field(owner, name), owner) for owner, name in owners]
     before = [field.get(owner) for field, owner in places]
     install()
-    parser = DeltaParser(session, before[0])
+    parser = DeltaParser(session, calls, before[0])
     for field, owner in places:
         field.set(owner, parser)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark_delta.ddl.create import CreateMode
@@ -25,6 +25,8 @@ from pyspark_delta.storage.paths import is_absolute
 PATH_CATALOG = "delta"
 RENAMED = "pyspark_delta path"
 """The part between `delta` and a path in names that were written without it (`path_names`); it is not shown."""
+STATEMENTS = "pyspark_delta statement"
+"""The part between `delta` and the number of a statement (`table_call`)."""
 PROBE = "/pyspark-delta-probe"
 """A path under which the catalog has a table with one row, so that `enable` can try whether SQL reaches it."""
 
@@ -36,8 +38,9 @@ class PathCatalog(DeltaCatalogProxy):
     relative path otherwise.
     """
 
-    def __init__(self, session: SessionReference, relations: Relations) -> None:
+    def __init__(self, session: SessionReference, relations: Relations, statement: Callable[[str], Any] | None) -> None:
         super().__init__(session, PATH_CATALOG, relations)
+        self._statement = statement  # carries out a statement by its number, on Spark 3.5
 
     # ------------------------------------------------------------------------------------------ called by the JVM
     def listTables(self, namespace: Any) -> Any:
@@ -77,6 +80,8 @@ class PathCatalog(DeltaCatalogProxy):
 
     # -------------------------------------------------------------------------------------------------- details
     def _load(self, parts: Sequence[str], travel: Travel, *, writes: bool) -> Any:
+        if parts[0] == STATEMENTS and self._statement is not None:
+            return self._statement(parts[-1])
         path = path_in(parts)
         if path is None:
             return None

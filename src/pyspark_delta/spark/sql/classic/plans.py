@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as sf
 
 from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.spark.frames.catalyst.columns import column_of
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
+_WITH = f"{_LOGICAL}.UnresolvedWith"
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _SUBQUERIES = frozenset(("ScalarSubquery", "Exists", "ListQuery"))
 
@@ -56,17 +58,15 @@ class Query:
             parts = texts(expression.nameParts())
             if is_default_word(parts):
                 return sf.col(quoted(parts[0]))  # later checks recognize the word by the name of the Column
-        from pyspark.sql.classic.column import Column as ClassicColumn
-
-        utilities = self.jvm.type("org.apache.spark.sql.classic.ExpressionUtils")
-        return ClassicColumn(utilities.column(self._with_tables(expression)))
+        return column_of(self.jvm, self._with_tables(expression))
 
     def hung(self, plan: Any) -> Any:
         """Return a plan that sees the common table expressions."""
         node = self.node
         if node is None:
             return plan
-        return self.jvm.type(f"{_LOGICAL}.UnresolvedWith")(plan, node.cteRelations(), node.allowRecursion())
+        recursion = (node.allowRecursion(),) if self.jvm.has_method(_WITH, "allowRecursion") else ()
+        return self.jvm.type(_WITH)(plan, node.cteRelations(), *recursion)
 
     def _with_tables(self, expression: Any) -> Any:
         """Return an expression whose subqueries see the common table expressions."""
@@ -84,6 +84,18 @@ class Query:
 def option(value: Any) -> Any:
     """Return the value of a Scala option; None if it has none."""
     return value.get() if value.isDefined() else None
+
+
+def member(node: Any, name: str, none: Any = None) -> Any:
+    """Return a member of a node; `none` if the node has no such member in this release of Spark."""
+    jvm_class = node.getClass()
+    names = {str(field.getName()) for field in jvm_class.getDeclaredFields()}
+    return getattr(node, name)() if name in names else none
+
+
+def evolves_schema(node: Any) -> bool:
+    """Return True for WITH SCHEMA EVOLUTION. Spark parses it in MERGE from 4.0 on, and in INSERT from 4.2 on."""
+    return bool(member(node, "withSchemaEvolution", none=False))
 
 
 def has_subquery(jvm: Jvm, expression: Any) -> bool:

@@ -183,8 +183,10 @@ def catalog_table(jvm: Jvm, description: Description, identifier: Any, *, is_ext
     location = none
     if description.location is not None:
         location = some(jvm.type(f"{kind}.CatalogUtils").stringToURI(to_hadoop(description.location)))
-    storage = jvm.type(f"{kind}.CatalogStorageFormat")(location, none, none, none, False, jvm.map({}), none)
-    return jvm.type(f"{kind}.CatalogTable")(
+    storage = jvm.make(f"{kind}.CatalogStorageFormat", location, none, none, none, False, jvm.map({}), none)
+    collation = (none,) if jvm.has_method(f"{kind}.CatalogTable", "collation") else ()
+    return jvm.make(
+        f"{kind}.CatalogTable",
         identifier,
         getattr(jvm.module(f"{kind}.CatalogTableType"), "EXTERNAL" if is_external else "MANAGED")(),
         storage,
@@ -200,7 +202,7 @@ def catalog_table(jvm: Jvm, description: Description, identifier: Any, *, is_ext
         none,  # statistics
         none,  # text of a view
         none if description.comment is None else some(description.comment),
-        none,  # collation
+        *collation,
         jvm.nil,  # unsupported features
         False,  # partitions are not in the catalog
         True,  # the schema preserves case

@@ -12,7 +12,14 @@ from pyspark_delta.spark.engine.dml.engines import delete_statement, update_stat
 from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
-from pyspark_delta.spark.sql.classic.plans import Query, column_name, column_text, has_subquery, option
+from pyspark_delta.spark.sql.classic.plans import (
+    Query,
+    column_name,
+    column_text,
+    evolves_schema,
+    has_subquery,
+    option,
+)
 from pyspark_delta.spark.sql.classic.written import written
 from pyspark_delta.spark.sql.targets import SqlTable
 from pyspark_delta.spark.sql.transactions import run
@@ -101,7 +108,7 @@ def merge(query: Query, node: Any, target: Target) -> DataFrame:
         builder = _not_matched(builder, query, action, target)
     for action in elements(node.notMatchedBySourceActions()):
         builder = _not_matched_by_source(builder, query, action, target)
-    if node.withSchemaEvolution():
+    if evolves_schema(node):
         builder = builder.withSchemaEvolution()
     return builder.execute()
 

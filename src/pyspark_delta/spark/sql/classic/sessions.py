@@ -73,4 +73,4 @@ class SessionReference:
         return session_catalog(self.spark)
 
     def _java_session(self) -> Any:
-        return self.jvm.type("org.apache.spark.sql.classic.SparkSession").active()
+        return self.jvm.classic("SparkSession").active()

@@ -16,6 +16,7 @@ from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.store_assignment import differences
 from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.engine.dml.store_assignment import assign_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 
@@ -34,7 +35,7 @@ def naming_values() -> Iterator[None]:
         yield
     except PySparkException as error:
         text = str(error)
-        if error.getCondition() != _RAISED or _MARK not in text:
+        if condition_of(error) != _RAISED or _MARK not in text:
             raise
         found = text[text.index(_MARK) :].partition(" SQLSTATE")[0]
         raise SchemaMismatchError(

@@ -18,6 +18,7 @@ from pyspark_delta.spark.session.identifiers import identify
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_WITH = "org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith"
 _STREAM = re.compile(r"\bSTREAM\b", re.IGNORECASE)
 
 
@@ -47,7 +48,8 @@ def _with_streams_in_named(spark: SparkSession, plan: Any) -> Any:
     jvm, named = jvm_of(spark), elements(plan.cteRelations())
     triple = jvm.type("scala.Tuple3")
     relations = [triple(one._1(), _with_streams(spark, one._2()), one._3()) for one in named]
-    return plan.copy(plan.child(), jvm.seq(relations), plan.allowRecursion())
+    recursion = (plan.allowRecursion(),) if jvm.has_method(_WITH, "allowRecursion") else ()
+    return plan.copy(plan.child(), jvm.seq(relations), *recursion)
 
 
 def _stream(spark: SparkSession, relation: Any) -> Any:

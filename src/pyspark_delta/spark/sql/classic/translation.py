@@ -22,12 +22,13 @@ from pyspark_delta.spark.sql.classic.alterations import (
     ON_SESSION_TABLES,
     refreshing,
 )
-from pyspark_delta.spark.sql.classic.call import Procedures, call, not_executed
+from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.conversion import convert_table, names_table
 from pyspark_delta.spark.sql.classic.like import create_like, makes_delta_table
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
+from pyspark_delta.spark.sql.classic.table_call import TableCalls
 from pyspark_delta.spark.sql.classic.views import refuse_permanent_view, table_of_view
 from pyspark_delta.spark.sql.execute import execute, is_of_spark
 from pyspark_delta.spark.sql.targets import (
@@ -66,7 +67,7 @@ class Translator:
     """Translates the plans that Spark's parser returns for one session."""
 
     session: SessionReference
-    procedures: Procedures
+    calls: Procedures | TableCalls
 
     @property
     def spark(self) -> SparkSession:
@@ -95,7 +96,7 @@ class Translator:
         """Return the call for a statement of Delta's own grammar; None for one of Spark's (`is_of_spark`)."""
         if is_of_spark(self.spark, statement):
             return None
-        return call(self._jvm, self.procedures, type(statement).__name__, partial(self._execute, statement))
+        return self.calls.call(type(statement).__name__, partial(self._execute, statement))
 
     def _execute(self, statement: DeltaStatement) -> DataFrame | None:
         if isinstance(statement, ConvertToDelta) and names_table(self.spark, statement):
@@ -111,7 +112,7 @@ class Translator:
 
     def explained(self, plan: Any, statement: Any) -> Any:
         """Return the EXPLAIN of a call, in the mode of another EXPLAIN. The statement is not carried out."""
-        return self._jvm.type(_EXPLAIN)(not_executed(self._jvm, statement), plan.mode())
+        return self._jvm.type(_EXPLAIN)(self.calls.not_executed(statement), plan.mode())
 
     def _call(self, kind: str, plan: Any, *, decides_later: bool = False) -> Any:
         """Return the call for a statement; None if it is not ours.
@@ -132,12 +133,10 @@ class Translator:
         if named is None:
             return None
         if decides_later and not is_path_name(named.parts):
-            return call(
-                self._jvm, self.procedures, kind, partial(self._run_either, kind, plan, query, statement, named, run)
-            )
+            return self.calls.call(kind, partial(self._run_either, kind, plan, query, statement, named, run))
         if not self._is_ours(kind, named):
             return None
-        return call(self._jvm, self.procedures, kind, partial(self._run, query, statement, named, run))
+        return self.calls.call(kind, partial(self._run, query, statement, named, run))
 
     def _command(self, kind: str, node: Any, query: Query, *, decides_later: bool) -> Any:
         """Return the call for a command that Spark would carry out wrongly on a Delta table; None for any other."""
@@ -161,7 +160,7 @@ class Translator:
 
         if not decides_later and (is_temporary_view(self.spark, parts) or not is_ours(self.spark, parts)):
             return None
-        return call(self._jvm, self.procedures, kind, carry_out)
+        return self.calls.call(kind, carry_out)
 
     def _like(self, node: Any, *, decides_later: bool) -> Any:
         """Return the call for a CREATE TABLE LIKE that makes a Delta table; None for any other."""
@@ -174,7 +173,7 @@ class Translator:
 
         if not decides_later and not makes_delta_table(self.spark, node):
             return None
-        return call(self._jvm, self.procedures, "CreateTableLike", carry_out)
+        return self.calls.call("CreateTableLike", carry_out)
 
     def _several_inserts(self, query: Query, union: Any) -> Any:
         """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""

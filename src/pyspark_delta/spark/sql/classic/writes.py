@@ -18,6 +18,7 @@ from pyspark_delta.spark.sql.classic.relations import CONNECTOR
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 
 _WRITE = "org.apache.spark.sql.connector.write"
+_UTILITIES = f"{CONNECTOR}.CatalogV2Util"
 _CAPABILITIES = ("V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC")
 Write = Callable[[DataFrame, str, bool | None, dict[str, str]], None]
 """Writes a frame: the mode `append` or `overwrite`, True to overwrite only partitions with new rows, and options."""
@@ -59,7 +60,9 @@ class WritableTable(JavaProxy):
 
     @crossing
     def columns(self) -> Any:
-        return self._jvm.module(f"{CONNECTOR}.CatalogV2Util").structTypeToV2Columns(self.schema(), False)
+        convert = self._jvm.module(_UTILITIES).structTypeToV2Columns
+        keeps = (False,) if self._jvm.parameter_count(f"{_UTILITIES}$", "structTypeToV2Columns") == 2 else ()
+        return convert(self.schema(), *keeps)
 
     def partitioning(self) -> Any:
         return self._jvm.array((), "org.apache.spark.sql.connector.expressions.Transform")

@@ -28,6 +28,7 @@ from pyspark_delta.parser.scripts import is_script
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.schema.column_paths import column_path_text, quoted
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.engine.dml.engines import delete_statement
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.session.identifiers import identify_or_create
@@ -342,4 +343,4 @@ class _Statements:
     def _in_client(self, statement: Any) -> DataFrame:
         """Carry out a statement without Spark, and return its result as a frame."""
         result: pa.Table = run(statement, Session(self._names.namespace))
-        return self._spark.createDataFrame(result) if result.num_columns else nothing(self._spark)
+        return frame_of_arrow(self._spark, result) if result.num_columns else nothing(self._spark)

@@ -1,0 +1,87 @@
+"""Writes docs/spark-versions.md: what works on which PySpark; `--check` compares only.
+
+The page shows the tests of tests/spark/test_versions.py, which run on every release: their docstrings, and the release
+that a test is marked `since`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "spark-versions.md"
+TESTS = ROOT / "tests" / "spark" / "test_versions.py"
+RELEASES = ("3.5", "4.0", "4.1", "4.2", "4.3")
+
+INTRODUCTION = """# Versions of Spark
+
+What works on which PySpark, in classic sessions with `enable`. Each row is a test that runs on all of these releases.
+On 4.3 the whole test suite runs, on 4.2 a part of it. `make versions-page` writes this page from
+`tests/spark/test_versions.py`.
+
+"""
+CLOSING = """
+What Spark lacks is refused with an error that names it:
+
+- **PySpark 3.5** has no Python Data Source, so Delta tables need `enable`. It has no type VARIANT and no SQL
+  scripts. Its parser does not know identity columns, so create them with `DeltaTable.create`. `enable`
+  refuses Spark Connect.
+- **PySpark 4.0 and 4.1** read streams with `enable` in classic sessions only: their Python Data Source cannot limit a
+  batch. 4.0 also writes streams with `enable` only.
+- **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
+- **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths.
+
+Plans are the same on all releases: Spark's own Parquet scan reads the files. PySpark 3.5 needs numpy 1
+(`pip install 'numpy<2' 'pyarrow<22'`).
+"""
+
+
+def main() -> int:
+    """Write the page, or with `--check` say whether it is up to date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when the page is out of date")
+    page = render(TESTS.read_text())
+    if not parser.parse_args().check:
+        PAGE.write_text(page)
+    elif not PAGE.is_file() or PAGE.read_text() != page:
+        sys.stderr.write(f"docs/{PAGE.name} is out of date: run `make versions-page` and commit it.\n")
+        return 1
+    return 0
+
+
+def render(tests: str) -> str:
+    """The page for the text of a module of tests."""
+    lines = [f"| Area | What | {' | '.join(RELEASES)} |", f"|---|---|{'---|' * len(RELEASES)}"]
+    for text, since in rows(tests):
+        area, _, what = text.partition(": ")
+        answers = ["yes" if _number(release) >= _number(since) else "no" for release in RELEASES]
+        lines.append(f"| {area} | {what[0].upper()}{what[1:]} | {' | '.join(answers)} |")
+    return INTRODUCTION + "\n".join(lines) + "\n" + CLOSING
+
+
+def rows(tests: str) -> Iterator[tuple[str, str]]:
+    """The first line of each test's docstring, and the release that the test needs."""
+    for node in ast.parse(tests).body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            text = ast.get_docstring(node)
+            assert text is not None, f"{node.name} has no docstring"
+            since = [_since(one) for one in node.decorator_list]
+            yield text.splitlines()[0], next(filter(None, since), RELEASES[0])
+
+
+def _since(decorator: ast.expr) -> str | None:
+    if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.since":
+        return str(ast.literal_eval(decorator.args[0]))
+    return None
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
