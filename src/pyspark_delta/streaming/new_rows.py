@@ -96,6 +96,7 @@ class NewRowContents:
         """Return the files of a commit. Raises the errors of `checks.check_configuration`, DeletionVectorError, and
         ChangedRowsError if the commit does not tell which rows are new.
         """
+        self._configurations.of(commit.declared)  # it follows commits without opening the table for each
         if commit.changes is None:
             return self._rows.sizes(commit.rows)
         sizes = [part.files[SIZE.name].combine_chunks() for part in self._new_files(commit)]
