@@ -18,6 +18,12 @@ JARS = ROOT / ".cache" / "jars"
 AZURITE = ROOT / ".cache" / "azurite"
 AZURITE_PACKAGE = "azurite@3"
 GROUP, ARTIFACT, VERSION = "io.delta", "delta-spark_4.2_2.13", "4.4.0"
+# The releases for older releases of Spark, into .cache/jars-3.5 and so on.
+OLDER = {
+    "3.5": ("delta-spark_2.12", "3.3.2"),
+    "4.0": ("delta-spark_2.13", "4.0.1"),
+    "4.1": ("delta-spark_4.1_2.13", "4.1.0"),
+}
 GROUPS = "io.delta,io.unitycatalog"  # Spark brings all other dependencies
 UNITY = ROOT / ".cache" / "unity-catalog"
 UNITY_GROUP, UNITY_ARTIFACT, UNITY_VERSION = "io.unitycatalog", "unitycatalog-server", "0.6.0"
@@ -37,6 +43,9 @@ def main() -> int:
     """Fetch what is missing. Always succeeds: a missing peer is for the tests to report."""
     if not any(JARS.glob(f"{ARTIFACT}-{VERSION}.jar")):
         fetch_delta_spark()
+    for release, (artifact, version) in OLDER.items():
+        if not any((folder := ROOT / ".cache" / f"jars-{release}").glob(f"{artifact}-{version}.jar")):
+            fetch_older_delta_spark(artifact, version, folder)
     if not (AZURITE / "node_modules" / ".bin" / "azurite-blob").exists():
         fetch_azurite()
     if not any(UNITY.glob(f"{UNITY_ARTIFACT}-{UNITY_VERSION}.jar")):
@@ -63,6 +72,13 @@ def fetch_delta_spark() -> None:
         for group in GROUPS.split(","):
             for jar in ivy.glob(f"jars/{group}_*.jar"):
                 shutil.copy(jar, JARS / jar.name.removeprefix(f"{group}_"))
+
+
+def fetch_older_delta_spark(artifact: str, version: str, folder: Path) -> None:
+    """Resolve a release of delta-spark with Maven."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if maven := shutil.which("mvn"):
+        copy_jars(maven, f"delta-spark {version}", (GROUP, artifact, version), folder, [f"-DincludeGroupIds={GROUPS}"])
 
 
 def fetch_unity_catalog() -> None:
