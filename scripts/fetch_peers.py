@@ -22,7 +22,7 @@ GROUP, ARTIFACT, VERSION = "io.delta", "delta-spark_4.2_2.13", "4.4.0"
 OLDER = {
     "3.5": ("delta-spark_2.12", "3.3.2"),
     "4.0": ("delta-spark_2.13", "4.0.1"),
-    "4.1": ("delta-spark_4.1_2.13", "4.1.0"),
+    "4.1": ("delta-spark_4.1_2.13", "4.4.0"),
 }
 GROUPS = "io.delta,io.unitycatalog"  # Spark brings all other dependencies
 UNITY = ROOT / ".cache" / "unity-catalog"
