@@ -35,7 +35,7 @@ What Spark lacks is refused with an error that names it:
 - **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
 - **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths.
 
-Plans are the same on all releases: Spark's own Parquet scan reads the files. PySpark 3.5 needs numpy 1
+Plans are the same on all releases: Spark's own Parquet scan reads the files. PySpark 3.5 is tested with numpy 1
 (`pip install 'numpy<2' 'pyarrow<22'`).
 
 Tables with many features change hands with delta-spark 3.3.2 on Spark 3.5, 4.0.1 on 4.0, and 4.4.0 on 4.1 and 4.2
