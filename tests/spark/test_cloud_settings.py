@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tests.costs import TASKS, SetCost
 
 from pyspark_delta import DeltaTable
+from pyspark_delta.spark.hadoop import cloud_settings
 from pyspark_delta.spark.hadoop.tasks import changed_settings
 from pyspark_delta.storage import store_for
 
@@ -28,9 +29,11 @@ def s3_spark(delta_spark: SparkSession, s3_endpoint: str) -> Iterator[SparkSessi
     hadoop: Any = delta_spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
     for name, value in settings.items():
         hadoop.set(name, value)
+    cloud_settings._settings.cache_clear()  # they are kept for a second
     yield delta_spark
     for name in settings:
         hadoop.unset(name)
+    cloud_settings._settings.cache_clear()
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])

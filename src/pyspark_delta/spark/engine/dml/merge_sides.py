@@ -24,7 +24,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.engine.dml.target import SparkTarget
-from pyspark_delta.spark.frames.catalyst.columns import column_of, expression_of
+from pyspark_delta.spark.frames.catalyst.columns import column_of, tree_of
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import Labels
@@ -316,7 +316,7 @@ class _Catalyst:
 
     def of(self, column: Any) -> Any:
         """Return the expression tree of a column."""
-        return expression_of(self.jvm, column)
+        return tree_of(self.side.spark, column)
 
     def renamed(self, node: Any, bound: frozenset[str]) -> Any:
         """Return the tree with new names; `bound` are the variables of enclosing lambda functions."""

@@ -14,8 +14,15 @@ _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _UTILITIES = "org.apache.spark.sql.classic.ExpressionUtils"
 
 
+def tree_of(spark: SparkSession, column: Column) -> Any:
+    """Return the expression of a column as a tree, whose names and functions can be looked at and replaced."""
+    session: Any = spark
+    java: Any = column._jc
+    return session._jsparkSession.expression(java) if has_classic_package() else java.expr()
+
+
 def expression_of(jvm: Jvm, column: Column) -> Any:
-    """Return the expression of a column, in which names are not resolved."""
+    """Return the expression of a column, in which names are not resolved. From Spark 4 on, it is a leaf."""
     java: Any = column._jc
     return jvm.type(_UTILITIES).expression(java) if has_classic_package() else java.expr()
 
