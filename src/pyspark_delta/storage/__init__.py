@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
+from pyspark_delta.session_stores import session_settings
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 from pyspark_delta.storage.credentials import CREDENTIALS_KEY, source_of
-from pyspark_delta.storage.hadoop_stores import hadoop_store, session_settings
+from pyspark_delta.storage.hadoop_stores import hadoop_store
 from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.paths import (
     HADOOP_SCHEMES,
