@@ -28,6 +28,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.storage.contract import TREE, FileStatus
 from pyspark_delta.storage.libhdfs import LibHdfs
 from pyspark_delta.storage.paths import join, parent
+from pyspark_delta.storage.sink import Sink
 from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temporary_name
 
 _LAST = "\uffff"  # libhdfs passes names to Java in its modified UTF-8
@@ -193,8 +194,8 @@ class ArrowHadoopStore:
         return path.removeprefix(self._root) or "/"
 
 
-class _Output:
-    """A binary sink. `close` publishes the file; leaving a `with` block by an exception discards it."""
+class _Output(Sink):
+    """A sink that writes to a temporary file beside the target."""
 
     def __init__(self, store: ArrowHadoopStore, path: str) -> None:
         self._store, self._path = store, path
@@ -206,24 +207,12 @@ class _Output:
     def closed(self) -> bool:
         return bool(self._file.closed)
 
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
     def tell(self) -> int:
         return int(self._file.tell())
 
     def write(self, data: Any) -> int:
         with _translated("write", self._path):
             return int(self._file.write(data))
-
-    def flush(self) -> None:
-        """Do nothing: nothing is visible before `close`."""
 
     def close(self) -> None:
         """Make the file visible. Raises StorageError."""
@@ -243,15 +232,6 @@ class _Output:
             self._file.close()
         with contextlib.suppress(OSError):
             self._store._system.delete_file(self._temporary)
-
-    def __enter__(self) -> _Output:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
 
 def _endpoint(scheme: str, authority: str) -> tuple[str, int]:

@@ -28,6 +28,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.exclusive_rename import rename_exclusive
 from pyspark_delta.storage.local_tree import walk
+from pyspark_delta.storage.sink import Sink
 from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temporary_name
 
 _SMALL = 1 << 14  # bytes that hold most commits
@@ -146,11 +147,8 @@ class LocalStore:
             shutil.rmtree(path)
 
 
-class LocalOutput:
-    """A binary sink. `close` publishes the file; leaving a `with` block by an exception discards it.
-
-    It is not an `io` class, because garbage collection closes those, which would publish the file.
-    """
+class LocalOutput(Sink):
+    """A sink that writes to a temporary file beside the target."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -163,15 +161,6 @@ class LocalOutput:
     @property
     def closed(self) -> bool:
         return self._file.closed
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
 
     def tell(self) -> int:
         return self._file.tell()
@@ -208,15 +197,6 @@ class LocalOutput:
             self._file.close()
         with contextlib.suppress(OSError):
             os.unlink(self._temporary)
-
-    def __enter__(self) -> LocalOutput:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
     def __del__(self) -> None:
         if hasattr(self, "_file") and not self.closed:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pyspark_delta.errors import FileAlreadyExistsError, FileNotFoundInStoreError
 from pyspark_delta.storage.contract import TREE, FileStatus
+from pyspark_delta.storage.sink import Sink
 
 
 class MemoryStore:
@@ -105,7 +106,7 @@ class MemoryStore:
         return found
 
 
-class MemoryOutput:
+class MemoryOutput(Sink):
     """A binary sink that stores its content when it is closed, and discards it if a `with` block fails."""
 
     def __init__(self, store: MemoryStore, path: str) -> None:
@@ -117,23 +118,11 @@ class MemoryOutput:
     def closed(self) -> bool:
         return self._buffer.closed
 
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
     def tell(self) -> int:
         return self._buffer.tell()
 
     def write(self, data: Any) -> int:
         return self._buffer.write(data)
-
-    def flush(self) -> None:
-        """Do nothing: the content is not visible before `close`."""
 
     def close(self) -> None:
         if not self.closed:
@@ -142,15 +131,6 @@ class MemoryOutput:
 
     def discard(self) -> None:
         self._buffer.close()
-
-    def __enter__(self) -> MemoryOutput:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
 
 def _now() -> int:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from pyspark_delta.storage.sink import Sink
+
 _TAIL = 64 * 1024  # most Parquet footers fit
 _AHEAD = 256 * 1024  # at 100 MB/s some 3 ms, little compared with the 20 to 100 ms of a request
 _MOST_AHEAD = 8 * 1024 * 1024
@@ -119,7 +121,7 @@ class _Block:
         return bytes(self.data[start - self.start : end - self.start])
 
 
-class ObjectOutput:
+class ObjectOutput(Sink):
     """A sink that uploads in parts. The object exists once `close` returns, and never after a failure."""
 
     def __init__(self, writer: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
@@ -131,15 +133,6 @@ class ObjectOutput:
     @property
     def closed(self) -> bool:
         return self._closed
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
 
     def tell(self) -> int:
         return self._position
@@ -153,9 +146,6 @@ class ObjectOutput:
         self._position += len(view)
         return len(view)
 
-    def flush(self) -> None:
-        """Do nothing: full parts are uploaded by `write`, and nothing is visible before `close`."""
-
     def close(self) -> None:
         if self._closed:
             return
@@ -167,12 +157,3 @@ class ObjectOutput:
         """Discard the content: an upload that is not completed never becomes an object."""
         self._closed = True
         self._writer = None
-
-    def __enter__(self) -> ObjectOutput:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()

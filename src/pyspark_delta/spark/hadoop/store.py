@@ -24,6 +24,7 @@ from pyspark_delta.spark.hadoop.statuses import ListedPath
 from pyspark_delta.storage.contract import TREE, FileStatus
 from pyspark_delta.storage.object_file import ObjectInput
 from pyspark_delta.storage.paths import file_name, join, parent
+from pyspark_delta.storage.sink import Sink
 from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temporary_name
 
 ATOMIC_RENAME = "fs.pyspark_delta.atomic.rename"
@@ -215,8 +216,8 @@ class _HadoopInput(ObjectInput):
                 self._stream.close()
 
 
-class HadoopOutput:
-    """A binary sink. `close` publishes the file; leaving a `with` block by an exception discards it."""
+class HadoopOutput(Sink):
+    """A sink that writes to a temporary file beside the target."""
 
     def __init__(self, store: HadoopStore, path: str) -> None:
         self._store, self._path = store, path
@@ -226,15 +227,6 @@ class HadoopOutput:
         self.closed = False
         with store._system("write", path) as system:
             self._stream = system.create(self._temporary)
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
 
     def tell(self) -> int:
         return self._position
@@ -248,9 +240,6 @@ class HadoopOutput:
         if len(self._waiting) >= _BLOCK:
             self._send()
         return len(view)
-
-    def flush(self) -> None:
-        """Do nothing: full blocks are sent by `write`, and nothing is visible before `close`."""
 
     def close(self) -> None:
         """Make the file durable and visible. Raises StorageError; the file then does not exist."""
@@ -280,15 +269,6 @@ class HadoopOutput:
             with self._store._system("write", self._path) as system:
                 system.client.send(self._stream, bytes(self._waiting))
             self._waiting.clear()
-
-    def __enter__(self) -> HadoopOutput:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
 
 def _read_all(system: HadoopFileSystem, stream: Any) -> bytes:
