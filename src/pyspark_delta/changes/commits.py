@@ -120,15 +120,15 @@ def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
             listing.commits[commit.version] = commit.file
     _check_present(latest, listing, versions)
     files = tuple(CommitFile(v, listing.commits[v]) for v in range(versions.first, versions.last + 1))
-    return collect(latest.store, files, modification_times(listing))
+    return collect(read_commits(latest.store, files), files, modification_times(listing))
 
 
-def collect(store: ObjectStore, files: tuple[CommitFile, ...], modified: Mapping[int, int]) -> Commits:
-    """Read some commits, with their `modified` times. Raises CorruptLogError."""
+def collect(texts: Iterable[CommitText], files: tuple[CommitFile, ...], modified: Mapping[int, int]) -> Commits:
+    """Return what some commits contain, with their `modified` times. Raises CorruptLogError."""
     cdc, adds, removes = _Lines(), _Lines(), _Lines()
     declared: list[Declared] = []
     infos: dict[int, CommitInfo] = {}
-    for text in read_commits(store, files):
+    for text in texts:
         found = declared_in(text)
         if found.protocol is not None or found.metadata is not None:
             declared.append(found)

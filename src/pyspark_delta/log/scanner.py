@@ -35,7 +35,7 @@ class CheckpointScanner(Protocol):
     """Scans the shares of a checkpoint in other processes."""
 
     def takes(self, actions: int) -> bool:
-        """Return True if it scans a checkpoint of which so many actions have to be read."""
+        """Return True if this scanner reads checkpoints with so many actions."""
         ...
 
     def scan(

@@ -16,10 +16,8 @@ from pyspark_delta.actions.columns import CLUSTERING_PROVIDER, DATA_CHANGE, FILE
 from pyspark_delta.actions.model import CommitInfo
 from pyspark_delta.changes.commits import commit_info, declared_in
 from pyspark_delta.changes.configuration_ranges import Declared
-from pyspark_delta.log.commits import CommitText, read_commits
+from pyspark_delta.log.commits import CommitText
 from pyspark_delta.log.line_columns import parse_lines
-from pyspark_delta.log.segment import CommitFile
-from pyspark_delta.storage import ObjectStore
 
 FILE_COLUMNS = tuple(field for field in FILE_FIELDS if field not in (TAGS, CLUSTERING_PROVIDER))
 """The columns of the files of a stream."""
@@ -58,9 +56,8 @@ class StreamCommit:
         return self.end - self.start
 
 
-def load_commits(store: ObjectStore, files: Sequence[CommitFile], partition_names: Sequence[str]) -> list[StreamCommit]:
-    """Read some commits. `partition_names` are the physical names of the partition columns. Raises CorruptLogError."""
-    texts = list(read_commits(store, files))
+def load_commits(texts: Sequence[CommitText], partition_names: Sequence[str]) -> list[StreamCommit]:
+    """Parse some commits. `partition_names` are the physical names of the partition columns. Raises CorruptLogError."""
     parsed, ends = _changing(texts, "add", FILE_COLUMNS, partition_names)
     _, removed = _changing(texts, "remove", (PATH,), ())
     starts = [0, *ends]

@@ -18,6 +18,7 @@ from pyspark_delta.changes.feed_columns import with_change_columns
 from pyspark_delta.changes.files import RANGE, change_sources, changed_files, inserted_files, with_constants
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.log.commits import read_commits
 from pyspark_delta.log.history import modification_times
 from pyspark_delta.log.listing import LogListing
 from pyspark_delta.log.segment import CommitFile
@@ -56,7 +57,7 @@ class FeedContents:
 
     def load(self, store: ObjectStore, files: Sequence[CommitFile]) -> list[FeedCommit]:
         """Read some commits. Raises CorruptLogError."""
-        return load_changes(store, files, self._start.partition_names)
+        return load_changes(store, files, read_commits(store, files), self._start.partition_names)
 
     def sizes(self, commit: FeedCommit) -> Sizes:
         """Return the files of a commit. Raises the errors of `check_configuration`, and InvalidOperationError if the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from pyspark_delta.actions.columns import DELETION_VECTOR, SIZE
 from pyspark_delta.actions.model import CommitInfo
 from pyspark_delta.changes.commits import INDEX, VERSION, FileActions, collect, parse_files
 from pyspark_delta.changes.configuration_ranges import Declared
+from pyspark_delta.log.commits import CommitText
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.streaming.admission import Sizes
@@ -49,9 +50,13 @@ class FeedCommit:
         return FileActions(*(_between(kind, first, end) for kind in kinds))
 
 
-def load_changes(store: ObjectStore, files: Sequence[CommitFile], partition_names: Sequence[str]) -> list[FeedCommit]:
-    """Read some commits. `partition_names` are the physical names of the partition columns. Raises CorruptLogError."""
-    commits = collect(store, tuple(files), {})
+def load_changes(
+    store: ObjectStore, files: Sequence[CommitFile], texts: Iterable[CommitText], partition_names: Sequence[str]
+) -> list[FeedCommit]:
+    """Parse some commits that were read from `store`. `partition_names` are the physical names of the partition
+    columns. Raises CorruptLogError.
+    """
+    commits = collect(texts, tuple(files), {})
     declared = {found.version: found for found in commits.declared}
     actions = parse_files(commits, partition_names, store)
     kinds = (actions.cdc, actions.adds, actions.removes)

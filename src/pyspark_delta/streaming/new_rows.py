@@ -1,7 +1,7 @@
 """Streams of new rows: commits that rewrite files return only the rows that they inserted, or inserted and updated.
 
-What is new is told by the change data files of a commit, by row tracking, or by deletion vectors, with which no row is
-copied. Offsets are those of a stream of rows. A commit that changes rows is in one batch as a whole.
+Three things tell which rows are new: the change data files of a commit, row tracking, and deletion vectors, which
+replace rows without copying others. Offsets are those of a stream of rows. A commit that changes rows is in one batch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark_delta.changes.files import RANGE, change_sources, changed_files, wi
 from pyspark_delta.errors import ChangedRowsError
 from pyspark_delta.expressions.tree import Column, Expression, In, IsNull, Literal
 from pyspark_delta.features import Feature, is_active
+from pyspark_delta.log.commits import read_commits
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from pyspark_delta.scan.file_source import file_source
@@ -85,10 +86,13 @@ class NewRowContents:
         return self._rows.where
 
     def load(self, store: ObjectStore, files: Sequence[CommitFile]) -> list[NewRowsCommit]:
-        """Read some commits; those that change rows are read twice. Raises CorruptLogError."""
-        commits = self._rows.load(store, files)
-        changing = [file for file, commit in zip(files, commits, strict=True) if commit.removes]
-        loaded = load_changes(store, changing, self._start.partition_names) if changing else []
+        """Read some commits. Raises CorruptLogError."""
+        texts = list(read_commits(store, files))
+        commits = self._rows.parse(texts)
+        changing = [number for number, commit in enumerate(commits) if commit.removes]
+        loaded = load_changes(
+            store, [files[n] for n in changing], [texts[n] for n in changing], self._start.partition_names
+        )
         changes = {commit.version: commit.actions for commit in loaded}
         return [NewRowsCommit(commit, changes.get(commit.version)) for commit in commits]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark_delta.actions.columns import SIZE
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.log.commits import CommitText, read_commits
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.scan.matches import keep_possible
@@ -48,7 +49,11 @@ class RowContents:
 
     def load(self, store: ObjectStore, files: Sequence[CommitFile]) -> list[StreamCommit]:
         """Read some commits. Raises CorruptLogError."""
-        commits = load_commits(store, files, self._start.partition_names)
+        return self.parse(list(read_commits(store, files)))
+
+    def parse(self, texts: Sequence[CommitText]) -> list[StreamCommit]:
+        """Parse some commits. Raises CorruptLogError."""
+        commits = load_commits(texts, self._start.partition_names)
         if self._where is None or not commits:
             return commits
         possible = self._possible(commits[0].parsed, self._where)  # all of them were parsed together
