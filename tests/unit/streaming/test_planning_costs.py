@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.hand_made import lines
-from tests.unit.streaming.tables import ID, TABLE_ID, Log, add, metadata
+from tests.unit.streaming.tables import ID, TABLE_ID, Log, add, metadata, remove
 
 from pyspark_delta.storage import intercepted
 from pyspark_delta.storage.counting import CountingStore, Counts
@@ -142,3 +142,12 @@ def test_two_planners_keep_their_state_apart(log: Log) -> None:
     log.append("b")
     assert sorted(other.all()) == ["a", "b"]
     assert one.next(Limits(files=1)) == ["a"]
+
+
+def test_commits_that_change_rows_are_read_once_in_a_stream_of_new_rows(counts: Counts, log: Log) -> None:
+    run = log.stream(changes="upserts", startingVersion=1)
+    log.commit(remove("a"), add("b"), operation="UPDATE", operationMetrics={"numCopiedRows": "0"})
+    log.append("c")
+    counts.reset()
+    assert sorted(run.all()) == ["a", "b", "c"]
+    assert sorted(commits_read(counts)) == [0, 1, 2, 3]  # the schema before the first is that of version 0
