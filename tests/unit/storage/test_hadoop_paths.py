@@ -45,7 +45,7 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, 
     pyspark = pytest.importorskip("pyspark", reason="needs Hadoop's jars, which pyspark brings")
     java = shutil.which("java")
     if java is None:
-        pytest.skip("needs java")
+        pytest.skip("Java is not on the PATH; install Java 17 or newer")
     source = tmp_path_factory.mktemp("hadoop") / "Paths.java"
     source.write_text(PROGRAM)
     jars = Path(pyspark.__file__).parent / "jars" / "*"
