@@ -330,8 +330,10 @@ def _sync_directory(directory: str) -> None:
 def _drop_hadoop_checksum(path: str) -> None:
     """Remove the checksum that Hadoop's local file system stores beside a file, because it would not match."""
     directory, _, name = path.rpartition("/")
-    with contextlib.suppress(OSError):
-        os.unlink(f"{directory}/.{name}.crc")
+    checksum = f"{directory}/.{name}.crc"
+    if os.access(checksum, os.F_OK):  # a failed `unlink` would cost five times as much
+        with contextlib.suppress(OSError):
+            os.unlink(checksum)
 
 
 # ------------------------------------------------------------------------------------------------------ errors

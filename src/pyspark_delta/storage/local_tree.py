@@ -27,6 +27,21 @@ def walk(directory: str, skips: Callable[[str], bool]) -> Iterator[pa.RecordBatc
         yield _batch(waiting)
 
 
+def with_status(directory: str, files: pa.RecordBatch) -> pa.RecordBatch:
+    """Return listed files with their sizes and times; without those that are gone meanwhile. Raises OSError."""
+    paths, sizes, times = [], [], []
+    prefix = f"{directory.rstrip('/')}/"
+    for path in files.column("path").to_pylist():
+        try:
+            found = os.stat(prefix + path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        paths.append(path)
+        sizes.append(found.st_size)
+        times.append(found.st_mtime_ns // 1_000_000)
+    return pa.RecordBatch.from_pydict({"path": paths, "size": sizes, "modification_time": times}, TREE)
+
+
 def remove_empty_directories(root: str, directories: Iterable[str]) -> int:
     """Remove directories below `root` that are empty, and parents that become so; return their number.
 

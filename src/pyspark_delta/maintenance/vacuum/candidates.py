@@ -17,6 +17,8 @@ from pyspark_delta.maintenance.vacuum.request import Retention
 from pyspark_delta.protocol.properties import UNIVERSAL_FORMATS
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.contract import TREE
+from pyspark_delta.storage.local import LocalStore
+from pyspark_delta.storage.local_tree import with_status
 from pyspark_delta.storage.paths import join, to_hadoop
 
 CANDIDATES = TREE.append(pa.field("kind", pa.string()))
@@ -119,6 +121,8 @@ def _with_status(snapshot: Snapshot, files: pa.RecordBatch) -> pa.RecordBatch:
     """Return the files with sizes and times; without those that are gone meanwhile."""
     if not files.column("modification_time").null_count:
         return files
+    if isinstance(snapshot.store, LocalStore):
+        return with_status(snapshot.location, files)
     found = []
     for path in files.column("path").to_pylist():
         try:

@@ -109,7 +109,8 @@ def _delete_batches(
     """Delete the files of a group; return the batches whose requests the store has throttled."""
 
     def delete(batch: pa.Table) -> tuple[pa.Table, list[StorageError], StoreThrottledError | None]:
-        paths = [join(snapshot.location, path) for path in batch["path"].to_pylist()]
+        prefix = join(snapshot.location, "")
+        paths = [prefix + path for path in batch["path"].to_pylist()]
         try:
             snapshot.store.delete(paths)
         except StoreThrottledError as error:

@@ -31,6 +31,7 @@ from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.difference import commits_between
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.storage.local import LocalStore
 
 _DAY = 86_400_000  # ms
 
@@ -136,7 +137,9 @@ def plan_vacuum(
     last = last_version_before(snapshot, retention.cutoff)
     mode, commits = _mode(request, snapshot, bookmark, last, started)
     sample: list[str] = []
-    protected = References.of(_sampled(_protected(snapshot, request, retention, last), sample))
+    paths = _protected(snapshot, request, retention, last)
+    is_cut = not isinstance(snapshot.store, LocalStore)  # a local tree is listed in one go
+    protected = References.of(_sampled(paths, sample) if is_cut else paths)
     if mode == "lite":
         files = from_removes(removed_files(snapshot, commits), protected)
     else:
