@@ -1,7 +1,7 @@
 """Writes docs/spark-versions.md: what works on which PySpark; `--check` compares only.
 
 The page shows the tests of tests/spark/test_versions.py, which run on every release: their docstrings, and the release
-that a test is marked `since`.
+that a test is marked `since`. Tests marked `until` a release show what older ones refuse; the closing text names it.
 """
 
 from __future__ import annotations
@@ -70,14 +70,16 @@ def rows(tests: str) -> Iterator[tuple[str, str]]:
     """The first line of each test's docstring, and the release that the test needs."""
     for node in ast.parse(tests).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            if any(_release_of("until", one) for one in node.decorator_list):
+                continue
             text = ast.get_docstring(node)
             assert text is not None, f"{node.name} has no docstring"
-            since = [_since(one) for one in node.decorator_list]
+            since = [_release_of("since", one) for one in node.decorator_list]
             yield text.splitlines()[0], next(filter(None, since), RELEASES[0])
 
 
-def _since(decorator: ast.expr) -> str | None:
-    if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.since":
+def _release_of(mark: str, decorator: ast.expr) -> str | None:
+    if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == f"pytest.mark.{mark}":
         return str(ast.literal_eval(decorator.args[0]))
     return None
 

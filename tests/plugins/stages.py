@@ -7,7 +7,7 @@ name, as are those that need an environment without PySpark (`bare`).
 A class that repeats tests of another, as on another kind of session, may name in `USUAL` those that always run; the
 others run at the full length (`tests/lengths.py`).
 
-A test marked `since` a release of PySpark is left out on older ones.
+A test marked `since` a release of PySpark is left out on older ones, and one marked `until` a release from that one on.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long:
         items[:] = [item for item in items if not _is_long(item)]
         config.hook.pytest_deselected(items=long)
-    newer = [item for item in items if _needs_newer_pyspark(item)]
-    if newer:
-        items[:] = [item for item in items if item not in newer]
-        config.hook.pytest_deselected(items=newer)
+    others = [item for item in items if not _is_for_this_pyspark(item)]
+    if others:
+        items[:] = [item for item in items if item not in others]
+        config.hook.pytest_deselected(items=others)
     for item in items:
         mark = stage_of(getattr(item, "fixturenames", ()), item.path.parts)
         if mark is not None:
@@ -55,12 +55,13 @@ def stage_of(fixtures: Sequence[str], path: Sequence[str]) -> str | None:
     return "bare" if "bare" in path else None
 
 
-def _needs_newer_pyspark(item: pytest.Item) -> bool:
-    """Whether a test is marked `since` a release of PySpark, and this is an older one."""
-    marks = list(item.iter_markers("since"))
-    if not marks:
-        return False
-    return max(_release(mark.args[0]) for mark in marks) > _release(version("pyspark"))
+def _is_for_this_pyspark(item: pytest.Item) -> bool:
+    """Whether a test is for this release of PySpark: from the one it is marked `since`, before the one of `until`."""
+    since, until = ([_release(mark.args[0]) for mark in item.iter_markers(name)] for name in ("since", "until"))
+    if not since and not until:
+        return True
+    here = _release(version("pyspark"))
+    return all(release <= here for release in since) and all(here < release for release in until)
 
 
 def _release(text: str) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from tests.golden.catalogue import assert_content, golden_tables
 from tests.spark.streams import run, writer
 
 from pyspark_delta import DeltaTable, Table
+from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.spark.frames.exchange_by_id import repartitioned_by_id
 
 pytestmark = pytest.mark.versions
@@ -151,6 +152,25 @@ def test_variants(delta_spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "variants")
     delta_spark.sql("""SELECT parse_json('{"a": [1, 2]}') AS v""").write.format("delta").save(place)
     assert load(delta_spark, place).selectExpr("variant_get(v, '$.a[1]', 'int')").head() == (2,)
+
+
+@pytest.mark.until("4.0")
+def test_variants_are_refused(delta_spark: SparkSession, golden_table: Callable[[str], Path], tmp_path: Path) -> None:
+    """Without the type VARIANT, tables with such a column are neither read nor written, and stay as they are."""
+    refused = r"column 'v' has the type VARIANT, which Spark has from 4.0 on, found .* install PySpark 4.0"
+    golden = golden_table("delta-kernel/spark-variant-stable-feature-checkpoint")
+    with pytest.raises(UnsupportedTableError, match=refused):
+        load(delta_spark, str(golden)).collect()
+    with pytest.raises(UnsupportedTableError, match=refused):
+        delta_spark.sql(f"SELECT * FROM delta.`{golden}`").collect()
+
+    place = str(tmp_path / "variants")
+    Table.create(place, "id BIGINT, v VARIANT")
+    with pytest.raises(UnsupportedTableError, match=refused):
+        delta_spark.range(1).write.format("delta").mode("append").save(place)
+    with pytest.raises(PySparkException, match="VARIANT"):
+        delta_spark.sql(f"INSERT INTO delta.`{place}` (id) VALUES (1)")
+    assert Table.open(place).version == 0
 
 
 # ---------------------------------------------------------------------------------------------------------- row changes

@@ -26,6 +26,7 @@ from pyspark_delta.schema.types import (
     is_same_type,
 )
 from pyspark_delta.spark.frames.schemas import from_spark
+from pyspark_delta.spark.frames.supported_types import check_types
 from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ def frame_schema(frame: DataFrame) -> StructType:
 
 
 def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
-    """Return the frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
+    """Return the frame with exactly the columns of `table`, in its order; `data` is the frame's schema.
+
+    Raises UnsupportedTableError for a type that this PySpark does not have.
+    """
+    check_types(table)
     if _is_aligned(data, table):
         return frame  # a projection takes several messages to the JVM for each column
     return frame.select(*(fitted(data, field).alias(field.name) for field in table))
