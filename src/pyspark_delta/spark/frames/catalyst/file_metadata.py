@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.catalyst.sequences import with_element, with_last
 
 METADATA = "_metadata"
@@ -40,7 +41,7 @@ def with_file_metadata(jvm: Jvm, relation: DataFrame) -> tuple[DataFrame, Sequen
     visible = with_last(jvm, output.init(), output.last().withDataType(data_type))
     members = with_element(jvm, plan.productIterator().toSeq(), _OUTPUT, visible)
     objects = jvm.once("ClassTag", lambda: jvm.type("scala.reflect.ClassTag").AnyRef())
-    return _frame(jvm, relation, plan.makeCopy(members.toArray(objects))), fields
+    return frame_of_plan(relation.sparkSession, plan.makeCopy(members.toArray(objects))), fields
 
 
 def _fields(jvm: Jvm, struct_type: Any) -> tuple[Any, Sequence[str]]:
@@ -64,9 +65,4 @@ def hide_last_column(jvm: Jvm, frame: DataFrame) -> DataFrame:
     visible = project(output.init(), plan)
     tag = jvm.once("hiddenOutputTag", project.hiddenOutputTag)
     visible.setTagValue(tag, output.takeRight(1))
-    return _frame(jvm, frame, visible)
-
-
-def _frame(jvm: Jvm, like: DataFrame, plan: object) -> DataFrame:
-    spark = like.sparkSession
-    return DataFrame(jvm.classic("Dataset").ofRows(spark._jsparkSession, plan), spark)
+    return frame_of_plan(frame.sparkSession, visible)

@@ -49,6 +49,10 @@ class Jvm:
         """Return a class as py4j represents it, to call its constructor and its static methods."""
         return self.once(("type", name), lambda: getattr(self.root, name))
 
+    def static(self, owner: str, name: str) -> Any:
+        """Return a static method of a class. To look it up in what `type` returns is a message each time."""
+        return self.once(("static", owner, name), lambda: getattr(self.type(owner), name))
+
     def classic(self, name: str) -> Any:
         """Return a class of classic sessions, such as `Dataset`, as `type` does."""
         return self.type(java_name(name))
@@ -117,7 +121,7 @@ class Jvm:
 
     def seq(self, values: Iterable[Any]) -> Any:
         """Return a Scala sequence of JVM objects."""
-        return self.type(_PYTHON_UTILS).toSeq(list(values))
+        return self.static(_PYTHON_UTILS, "toSeq")(list(values))
 
     def map(self, values: Mapping[str, str]) -> Any:
         """Return a Scala map of strings."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark_delta.spark.conf.classes import classic_frame
+from pyspark_delta.spark.conf.classes import classic_frame, java_name
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 
@@ -20,7 +20,8 @@ _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 
 def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     """Return a frame of a classic session for a logical plan. Raises Spark's own errors about the plan."""
-    frame: DataFrame = classic_frame()(jvm_of(spark).classic("Dataset").ofRows(spark._jsparkSession, plan), spark)
+    of_rows = jvm_of(spark).static(java_name("Dataset"), "ofRows")
+    frame: DataFrame = classic_frame()(of_rows(spark._jsparkSession, plan), spark)
     return frame
 
 

@@ -38,6 +38,7 @@ from pyspark_delta.spark.frames.catalyst.file_metadata import (
 )
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.listings import ChosenListing, Listing, SnapshotListing
+from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
 from pyspark_delta.spark.frames.relation_columns import (
     LOCAL_FILE_SYSTEM,
@@ -286,7 +287,7 @@ class _Relations:
         names = None if index.hidden or has_row_index else names_without_projection(columns)
         if names is not None:
             return self._named(relation, names)
-        frame = self._frame_of(relation)
+        frame = frame_of_plan(self.spark, relation)
         file_fields: Sequence[str] = ()
         if self.own_metadata:
             frame, file_fields = with_file_metadata(jvm, frame)
@@ -331,16 +332,12 @@ class _Relations:
         that no commit names, and INSERT OVERWRITE would delete the table. Spark's optimizer removes a projection that
         renames nothing. The plan is made here, because every intermediate DataFrame takes a millisecond.
         """
-        jvm, session = self.jvm, self.spark._jsparkSession
+        jvm = self.jvm
         if names != tuple(column.physical.name for column in self.columns.relation_columns):
             renamed = jvm.once(("names", names), lambda: jvm.seq(names))
-            return DataFrame(self._frame_of(relation)._jdf.toDF(renamed), self.spark)
+            return DataFrame(frame_of_plan(self.spark, relation)._jdf.toDF(renamed), self.spark)
         project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")(relation.output(), relation)
-        return DataFrame(jvm.classic("Dataset").ofRows(session, project), self.spark)
-
-    def _frame_of(self, relation: Any) -> DataFrame:
-        session = self.spark._jsparkSession
-        return DataFrame(self.jvm.classic("Dataset").ofRows(session, relation), self.spark)
+        return frame_of_plan(self.spark, project)
 
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...]) -> DataFrame:
         """Return the columns of the table, and then the extra ones, from a frame over a relation."""

@@ -87,7 +87,7 @@ class StatementProcedure(JavaProxy):
 
     @crossing
     def call(self, values: Any) -> Any:
-        scans, frame = self._jvm.root.java.util.ArrayList(), self._run()
+        scans, frame = self._jvm.type("java.util.ArrayList")(), self._run()
         if frame is not None:
             scans.add(ResultRows(self._jvm, frame))
         return scans.iterator()

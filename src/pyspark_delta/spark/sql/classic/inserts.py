@@ -204,7 +204,7 @@ def insert(query: Query, node: Any, target: Target) -> None:
         )
     snapshot = snapshot_of(query.spark, target.table)
     static, dynamic = _partitions(node.partitionSpec())
-    evolves = evolves_schema(node)
+    evolves = evolves_schema(query.jvm, node)
     rows = Insert(
         snapshot,
         query,
@@ -217,7 +217,7 @@ def insert(query: Query, node: Any, target: Target) -> None:
     )
     options = _options(target, node.table(), evolves=evolves)
     mode = "append"
-    criteria = option(member(node, "replaceCriteriaOpt", none=query.jvm.none))
+    criteria = option(member(query.jvm, node, "replaceCriteriaOpt", none=query.jvm.none))
     if criteria is not None:
         mode, options = "overwrite", _replacing(query, snapshot, target, criteria, options)
     elif node.overwrite():
@@ -232,7 +232,7 @@ def replace_where(query: Query, node: Any, target: Target) -> None:
     """Carry out INSERT ... REPLACE WHERE as Spark 4.2 parses it. Raises as `insert`."""
     if target.is_view:
         raise view_refusal(target.table.name, "is a view, and rows can only be added through it")
-    snapshot, evolves = snapshot_of(query.spark, target.table), evolves_schema(node)
+    snapshot, evolves = snapshot_of(query.spark, target.table), evolves_schema(query.jvm, node)
     rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), evolves=evolves)
     options = _options(target, node.table(), evolves=evolves)
     options = replace(options, replace_where=_where(query, snapshot, target, node.deleteExpr()))

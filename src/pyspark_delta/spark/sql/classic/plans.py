@@ -86,21 +86,19 @@ def option(value: Any) -> Any:
     return value.get() if value.isDefined() else None
 
 
-def member(node: Any, name: str, none: Any = None) -> Any:
+def member(jvm: Jvm, node: Any, name: str, none: Any = None) -> Any:
     """Return a member of a node; `none` if the node has no such member in this release of Spark."""
-    jvm_class = node.getClass()
-    names = {str(field.getName()) for field in jvm_class.getDeclaredFields()}
-    return getattr(node, name)() if name in names else none
+    return getattr(node, name)() if jvm.has_method(str(node.getClass().getName()), name) else none
 
 
-def evolves_schema(node: Any) -> bool:
+def evolves_schema(jvm: Jvm, node: Any) -> bool:
     """Return True for WITH SCHEMA EVOLUTION. Spark parses it in MERGE from 4.0 on, and in INSERT from 4.2 on."""
-    return bool(member(node, "withSchemaEvolution", none=False))
+    return bool(member(jvm, node, "withSchemaEvolution", none=False))
 
 
 def has_subquery(jvm: Jvm, expression: Any) -> bool:
     """Return True if an expression, or a part of it, is a subquery."""
-    return bool(jvm.type(f"{_EXPRESSIONS}.SubqueryExpression").hasSubquery(expression))
+    return bool(jvm.static(f"{_EXPRESSIONS}.SubqueryExpression", "hasSubquery")(expression))
 
 
 def named_table(spark: SparkSession, node: Any) -> NamedTable | None:

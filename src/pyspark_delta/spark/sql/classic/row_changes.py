@@ -108,7 +108,7 @@ def merge(query: Query, node: Any, target: Target) -> DataFrame:
         builder = _not_matched(builder, query, action, target)
     for action in elements(node.notMatchedBySourceActions()):
         builder = _not_matched_by_source(builder, query, action, target)
-    if evolves_schema(node):
+    if evolves_schema(query.jvm, node):
         builder = builder.withSchemaEvolution()
     return builder.execute()
 
