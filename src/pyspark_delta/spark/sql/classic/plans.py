@@ -103,7 +103,7 @@ def has_subquery(jvm: Jvm, expression: Any) -> bool:
 
 def named_table(spark: SparkSession, node: Any) -> NamedTable | None:
     """Return the table that a node of a parsed statement names; None for any other node."""
-    kind = kind_of(node)
+    kind = str(node.nodeName())  # one message to the JVM, where `kind_of` needs two
     if kind == "SubqueryAlias":
         found = named_table(spark, node.child())
         return None if found is None else NamedTable(found.parts, str(node.alias()))
