@@ -129,6 +129,9 @@ def test_named_tables(delta_spark: SparkSession) -> None:
         rows.writeTo("of_versions").append()
         assert ids(delta_spark.table("of_versions")) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
         assert delta_spark.catalog.tableExists("of_versions")
+        clustered: Any = rows.write.mode("overwrite")  # PySpark has `clusterBy` from 4.0 on
+        clustered.clusterBy("id").option("overwriteSchema", "true").saveAsTable("of_versions")
+        assert DeltaTable.forName(delta_spark, "of_versions").detail().head().clusteringColumns == ["id"]
     finally:
         delta_spark.sql("DROP TABLE IF EXISTS of_versions")
 
@@ -144,6 +147,35 @@ def test_every_type(delta_spark: SparkSession, tmp_path: Path) -> None:
     frame = delta_spark.range(1).selectExpr(*columns)
     frame.write.format("delta").save(place)
     assert load(delta_spark, place).collect() == frame.collect()
+
+
+def test_widened_types(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Reading: columns whose types were widened"""
+    place = str(tmp_path / "widened")
+    delta_spark.range(3).selectExpr("CAST(id AS INT) AS id").write.format("delta").save(place)
+    delta_spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    delta_spark.sql(f"ALTER TABLE delta.`{place}` ALTER COLUMN id TYPE BIGINT")
+    delta_spark.range(2**40, 2**40 + 1).write.format("delta").mode("append").save(place)
+    assert ids(load(delta_spark, place)) == [0, 1, 2, 2**40]
+    DeltaTable.forPath(delta_spark, place).update("id = 2", {"id": "id + 1"})
+    assert ids(load(delta_spark, place)) == [0, 1, 3, 2**40]
+
+
+def test_time_zones(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Row changes: timestamps in sessions of another time zone"""
+    place, before = str(tmp_path / "times"), delta_spark.conf.get("spark.sql.session.timeZone")
+    rows = "(1, TIMESTAMP'2024-07-01 12:00:00', TIMESTAMP'2024-07-01 06:00:00')"
+    try:
+        for zone, hour in (("Europe/Berlin", 10), ("+05:00", 7)):
+            delta_spark.conf.set("spark.sql.session.timeZone", zone)
+            frame = delta_spark.sql(f"SELECT * FROM VALUES {rows} AS (id, at, p)")
+            frame.write.format("delta").mode("overwrite").partitionBy("p").save(place)
+            DeltaTable.forPath(delta_spark, place).update("p = '2024-07-01 06:00:00'", {"at": "at + INTERVAL 1 HOUR"})
+            assert load(delta_spark, place).selectExpr("unix_seconds(at) AS s").head() == (
+                1_719_792_000 + (hour + 1) * 3600,
+            )
+    finally:
+        delta_spark.conf.set("spark.sql.session.timeZone", before or "UTC")
 
 
 @pytest.mark.since("4.0")
@@ -229,14 +261,14 @@ def test_named_statements(delta_spark: SparkSession) -> None:
         sql("CREATE TABLE of_versions (id BIGINT NOT NULL, k INT COMMENT 'key') USING delta PARTITIONED BY (k)")
         sql("ALTER TABLE of_versions ADD COLUMN s STRING")
         sql("ALTER TABLE of_versions ADD CONSTRAINT positive CHECK (id > 0)")
-        sql("INSERT INTO of_versions VALUES (1, 1, 'a')")
+        sql("INSERT INTO default.of_versions VALUES (1, 1, DEFAULT)")
         with pytest.raises(PySparkException, match="positive"):
             sql("INSERT INTO of_versions VALUES (-1, 1, 'a')")
         assert [row.col_name for row in sql("DESCRIBE of_versions").collect()][:3] == ["id", "k", "s"]
         assert sql("DESCRIBE DETAIL of_versions").head().partitionColumns == ["k"]
         sql("CREATE OR REPLACE TABLE of_versions USING delta AS SELECT id + 1 AS id FROM of_versions")
         assert ids(delta_spark.table("of_versions")) == [2]
-        sql("TRUNCATE TABLE of_versions")
+        sql("TRUNCATE TABLE default.of_versions")
         assert sql("SELECT * FROM of_versions").collect() == []
     finally:
         sql("DROP TABLE IF EXISTS of_versions")

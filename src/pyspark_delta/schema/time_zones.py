@@ -14,6 +14,8 @@ from pyspark_delta.schema.calendar import Integers
 _UTC = frozenset(["UTC", "Z", "Etc/UTC", "GMT", "UT", "+00:00"])
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
 
+_MOST_MINUTES = 18 * 60  # of an offset, as in Java
+
 
 def is_utc(time_zone: str) -> bool:
     """True if the clocks of a zone always show UTC; some names of such zones are not recognised."""
@@ -26,10 +28,11 @@ def instants(local: Integers, time_zone: str, *, ambiguous: Literal["earliest", 
     If a clock was set back there are two; if it was set forward, the offset from before the change applies, as in Java.
     Raises pa.ArrowInvalid for an unknown zone.
     """
-    if is_utc(time_zone):
-        return local
+    offset = _offset(time_zone)
+    if offset is not None:
+        return local - offset
     naive = pa.array(local).cast(pa.timestamp("us"))
-    zoned = pc.assume_timezone(naive, _arrow_name(time_zone), ambiguous=ambiguous, nonexistent="latest")
+    zoned = pc.assume_timezone(naive, time_zone, ambiguous=ambiguous, nonexistent="latest")
     found = np.array(zoned.cast(pa.int64()))
     skipped = local_times(found, time_zone) != local
     if skipped.any():
@@ -40,11 +43,21 @@ def instants(local: Integers, time_zone: str, *, ambiguous: Literal["earliest", 
 
 def local_times(instants: Integers, time_zone: str) -> Integers:
     """Return local times of a zone at instants. Raises pa.ArrowInvalid for an unknown zone."""
-    zoned = pa.array(instants).cast(pa.timestamp("us", tz=_arrow_name(time_zone)))
+    offset = _offset(time_zone)
+    if offset is not None:
+        return instants + offset
+    zoned = pa.array(instants).cast(pa.timestamp("us", tz=time_zone))
     return np.asarray(pc.local_timestamp(zoned).cast(pa.int64()))
 
 
-def _arrow_name(time_zone: str) -> str:
-    """Return Arrow's name of a zone; Arrow accepts one spelling of offsets, and Spark several."""
-    offset = _OFFSET.fullmatch(time_zone)
-    return f"{offset['sign']}{offset['hours']:0>2}:{offset['minutes'] or '00'}" if offset else time_zone
+def _offset(time_zone: str) -> int | None:
+    """Return the offset from UTC, in microseconds, that a zone is; None for a region. Spark has several spellings."""
+    if is_utc(time_zone):
+        return 0
+    found = _OFFSET.fullmatch(time_zone)
+    if found is None:
+        return None
+    minutes = 60 * int(found["hours"]) + int(found["minutes"] or 0)
+    if minutes > _MOST_MINUTES:
+        return None  # Arrow says that there is no such zone
+    return (-1 if found["sign"] == "-" else 1) * minutes * 60_000_000

@@ -84,6 +84,11 @@ def has_unlisted_changes(schema: StructType) -> bool:
     )
 
 
+def has_changes(schema: StructType) -> bool:
+    """True if the history of a column holds a change, so that older files may have another type."""
+    return any(True for path, field in _fields(schema) for _ in _changes(path, field))
+
+
 def check_type_changes(schema: StructType) -> None:
     """Check the recorded history of every field.
 

@@ -20,7 +20,9 @@ def collect_arrow(frame: DataFrame) -> pa.Table:
     if _HAS_TABLES:
         return frame.toArrow()
     classic: Any = frame
-    return pa.Table.from_batches(classic._collect_as_arrow(), arrow_schema(frame.schema))
+    batches, schema = classic._collect_as_arrow(), arrow_schema(frame.schema)
+    # Timestamps come in the zone of the session.
+    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
 
 def frame_of_arrow(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:

@@ -20,6 +20,11 @@ def has_data_sources() -> bool:
     return find_spec("pyspark.sql.datasource") is not None
 
 
+def has_widening_reader() -> bool:
+    """Return True if Spark's Parquet reader converts columns to wider types. It does from Spark 4 on, as VARIANT."""
+    return hasattr(import_module("pyspark.sql.types"), "VariantType")
+
+
 def classic_frame() -> type[Any]:
     """Return the class of the DataFrames of classic sessions."""
     return _class("dataframe", "DataFrame")

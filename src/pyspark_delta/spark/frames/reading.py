@@ -19,6 +19,7 @@ from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSIO
 from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.classes import has_data_sources
 from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE, session_time_zone, unwrapped_reader
 from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.frames.catalyst.scan import (
@@ -73,7 +74,7 @@ def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str |
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """Return the Arrow scan, in which workers read the files."""
-    if snapshot.catalog_table is not None:
+    if snapshot.catalog_table is not None or not has_data_sources():
         return _read_by_tasks(spark, snapshot, where, row_tracking)
     options = {"versionAsOf": str(snapshot.version)}
     if where is not None:
@@ -84,9 +85,9 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
 
 
 def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    """Return the Arrow scan of a table in a catalog.
+    """Return the Arrow scan of the files that this process lists and sends to the workers.
 
-    Only this process can ask the catalog, so it sends the files to the workers.
+    Only this process can ask a catalog, and PySpark 3.5 has no Python Data Source.
     """
     frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
     return frame if where is None else frame.where(where)

@@ -26,7 +26,8 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
-from pyspark_delta.schema.widening import has_unlisted_changes
+from pyspark_delta.schema.widening import has_changes, has_unlisted_changes
+from pyspark_delta.spark.conf.classes import has_widening_reader
 from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
 from pyspark_delta.spark.frames.supported_types import check_types
 from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_code
@@ -174,7 +175,9 @@ def row_tracking_columns(
 
 def spark_converts(configuration: TableConfiguration) -> bool:
     """Return True if Spark's Parquet reader converts the columns of older files to the types they were changed to."""
-    return not (is_supported(configuration, Feature.TYPE_WIDENING) and has_unlisted_changes(configuration.schema))
+    if not is_supported(configuration, Feature.TYPE_WIDENING):
+        return True
+    return not (has_unlisted_changes if has_widening_reader() else has_changes)(configuration.schema)
 
 
 def user_metadata(field: StructField) -> dict[str, Any]:

@@ -59,7 +59,8 @@ class DeltaAwareWriter(FormatCheckedWriter):
 
     def clusterBy(self, *cols: Any) -> Any:
         self._delta_clustering = column_names(cols)
-        return super().clusterBy(*cols)
+        # PySpark 3.5 does not have the method.
+        return super().clusterBy(*cols) if hasattr(super(), "clusterBy") else self
 
     def save(
         self,

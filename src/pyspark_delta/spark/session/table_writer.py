@@ -53,7 +53,8 @@ class DeltaAwareTableWriter(OptionsMixin):
 
     def clusterBy(self, col: str, *cols: str) -> Any:
         self._delta_clustering = (col, *cols)
-        return super().clusterBy(col, *cols)
+        # PySpark 3.5 does not have the method.
+        return super().clusterBy(col, *cols) if hasattr(super(), "clusterBy") else self
 
     def create(self) -> None:
         self._delta_write(super().create, "error", statement="CREATE TABLE AS SELECT")

@@ -25,6 +25,8 @@ from pyspark_delta.spark.sql.classic.sessions import catalog_manager, session_ca
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import is_absolute
 
+_GLOBAL_VIEWS = "spark.sql.globalTempDatabase"
+
 
 @dataclass(frozen=True)
 class SqlTable:
@@ -109,10 +111,9 @@ def is_temporary_view(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return True if a name is that of a temporary view, which comes before tables."""
     if len(parts) == 1:
         return bool(session_catalog(spark).getRawTempView(parts[0]).isDefined())
-    catalog = session_catalog(spark) if len(parts) == 2 and not is_path_name(parts) else None
-    if catalog is None or parts[0].lower() != str(catalog.globalTempDatabase()).lower():
+    if len(parts) != 2 or is_path_name(parts) or parts[0].lower() != str(spark.conf.get(_GLOBAL_VIEWS)).lower():
         return False
-    return bool(catalog.getRawGlobalTempView(parts[1]).isDefined())
+    return bool(session_catalog(spark).getRawGlobalTempView(parts[1]).isDefined())
 
 
 def is_permanent_view(spark: SparkSession, parts: Sequence[str]) -> bool:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, cast
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.errors import DeltaWarning, InvalidOperationError, SchemaMismatchError
+from pyspark_delta.errors import DeltaWarning, InvalidOperationError, MissingDependencyError, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.classes import has_data_sources
 from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE
 from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
@@ -76,6 +78,13 @@ def stream_by_workers(
             "pyspark_delta.enable(spark).",
             error_class="DELTA_STREAMING_READ_UNSUPPORTED",
             sqlstate="0A000",
+        )
+    if not has_data_sources():
+        raise MissingDependencyError(
+            f"Spark {pyspark.__version__} cannot read the files of '{read.location}' by itself: it has no file system "
+            "for them, or types of columns were widened. Nothing was started. Use pyspark_delta.Table.stream, or "
+            "install PySpark 4.2 or newer, which can read streams in Python.",
+            version=pyspark.__version__,
         )
     prepare_workers(spark)
     spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)

@@ -17,6 +17,7 @@ from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.columns import tree_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
 from pyspark_delta.spark.frames.column_text import text_on
@@ -179,13 +180,13 @@ class Insert:
             for one in row_rules(self.snapshot.configuration).computed
             if one.kind is ComputedKind.DEFAULT
         }
-        filled, java = list(values), self.query.spark
+        filled = list(values)
         for place in places:
             name = self.names[place] if place < len(self.names) else ""
             column = sf.expr(computed.get(name.casefold(), "NULL"))
             if aliases:
                 column = column.alias(name or "default")
-            filled[place] = java._jsparkSession.expression(column._jc)
+            filled[place] = tree_of(self.query.spark, column)
         return filled
 
 
