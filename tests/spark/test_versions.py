@@ -124,6 +124,8 @@ def test_named_tables(delta_spark: SparkSession) -> None:
     """Writing: `saveAsTable`, `insertInto` and `writeTo` with tables of the session catalog"""
     rows = delta_spark.range(3).withColumn("k", F.lit(1))
     try:
+        rows.writeTo("of_versions").using("delta").create()
+        delta_spark.sql("DROP TABLE of_versions")
         rows.write.format("delta").saveAsTable("of_versions")
         rows.write.insertInto("of_versions")
         rows.writeTo("of_versions").append()

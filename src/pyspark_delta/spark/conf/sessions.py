@@ -14,6 +14,7 @@ T = TypeVar("T")
 DATA_SOURCE = "deltapy"  # a name of our Python Data Source that no other implementation claims
 DATA_SOURCE_MODULE = "pyspark_deltapy"  # where Spark finds it; named here so that these modules need not import it
 FORMATS = ("delta", DATA_SOURCE)
+STAND_IN = "org.apache.spark.sql.execution.datasources.noop.NoopDataSource"  # for `delta` in plans of Spark 3.5
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 TIME_ZONE = "spark.sql.session.timeZone"
 

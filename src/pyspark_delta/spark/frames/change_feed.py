@@ -29,6 +29,7 @@ from pyspark_delta.engines.tasks import FileGroup, single_files
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.classes import has_data_sources
 from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
@@ -75,7 +76,7 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: FeedPlan) -> DataFrame:
     if takes_file_index(spark, latest):
         return _read_by_catalyst(spark, latest, parts)
     if not all(reads_natively(spark, source, files) for source, files in parts):
-        if latest.catalog_table is not None:
+        if latest.catalog_table is not None or not has_data_sources():
             return _read_by_tasks(spark, plan)
         return read_by_workers(spark, latest, _options(plan.versions))
     try:
@@ -114,7 +115,7 @@ def _parts(latest: Snapshot, plan: FeedPlan) -> Iterator[tuple[FileSource, pa.Ta
 
 
 def _read_by_tasks(spark: SparkSession, plan: FeedPlan) -> DataFrame:
-    """Read the feed of a table in a catalog. Only this process can ask the catalog, so workers get planned files."""
+    """Read the feed of files that this process lists, where workers cannot: only it can ask a catalog."""
     tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
     return frame_of_tasks(spark, tasks, _read_files, plan.schema)
 

@@ -11,7 +11,8 @@ from pyspark.sql import Column
 from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.conf.classes import has_data_sources
+from pyspark_delta.spark.conf.sessions import FORMATS, STAND_IN
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.frames.column_text import column_name, condition_text
 from pyspark_delta.spark.session.frame_writer import refuse_name, refusing_views
@@ -38,7 +39,8 @@ class DeltaAwareTableWriter(OptionsMixin):
 
     def using(self, provider: str) -> Any:
         self._delta_source = provider.lower()
-        return super().using(provider)
+        stands_in = self._delta_source in FORMATS and not has_data_sources()
+        return super().using(STAND_IN if stands_in else provider)
 
     def tableProperty(self, property: str, value: str) -> Any:  # noqa: A002
         self._delta_properties[property] = property_text(property, value)

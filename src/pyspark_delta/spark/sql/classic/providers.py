@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.spark.conf.classes import has_data_sources
-from pyspark_delta.spark.conf.sessions import is_delta
+from pyspark_delta.spark.conf.sessions import STAND_IN, is_delta
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.sql.classic.plans import option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_STAND_IN = "org.apache.spark.sql.execution.datasources.noop.NoopDataSource"
 _CREATING = frozenset(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"))
 
 
@@ -26,11 +25,11 @@ def replace_provider(spark: SparkSession, plan: Any) -> None:
         return
     jvm, specification = jvm_of(spark), plan.tableSpec()
     if is_delta(spark, option(specification.provider())):
-        jvm.field(specification, "provider").set(specification, jvm.root.scala.Option.apply(_STAND_IN))
+        jvm.field(specification, "provider").set(specification, jvm.root.scala.Option.apply(STAND_IN))
 
 
 def provider_name(provider: str | None) -> str | None:
     """Return a format in lower case as the statement has it."""
     if provider is None:
         return None
-    return "delta" if provider == _STAND_IN else provider.lower()
+    return "delta" if provider == STAND_IN else provider.lower()
