@@ -153,12 +153,36 @@ def _take_in(
     end_version: int | None,
     last_version: int | None,
 ) -> None:
-    """Add the files whose names begin with a version from `first_version` on and before `end_version`."""
+    """Add the files whose names begin with a version from `first_version` on and before `end_version`.
+
+    A directory is not listed at one moment: of two commits that are made meanwhile, the listing may have only the
+    second. Since the first is older, a listing that begins later has it. So a gap is listed once more.
+    """
+    _take_in_once(listing, store, table_location, first_version, end_version, last_version)
+    newest = max(listing.commits, default=None)
+    if newest is not None and _has_gap(listing, newest):
+        _take_in_once(listing, store, table_location, first_version, newest + 1, newest)
+
+
+def _take_in_once(
+    listing: LogListing,
+    store: ObjectStore,
+    table_location: str,
+    first_version: int,
+    end_version: int | None,
+    last_version: int | None,
+) -> None:
     end = None if end_version is None else version_prefix(end_version)
     for file in store.list_from(join(log_location(table_location), version_prefix(first_version))):
         if end is not None and file_name(file.path) >= end:
             break
         listing.add(file, last_version=last_version)
+
+
+def _has_gap(listing: LogListing, newest: int) -> bool:
+    """Return True if a commit is missing before the newest one: after the oldest, or after the newest checkpoint."""
+    after_checkpoint = max((name.version + 1 for name in listing.checkpoint_files), default=newest)
+    return first_gap(listing.commits, min(min(listing.commits), after_checkpoint), newest) is not None
 
 
 def extend(listing: LogListing, log_tail: Iterable[FileStatus], last_version: int | None) -> None:
