@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark_delta.schema.calendar import Integers
 
 _UTC = frozenset(["UTC", "Z", "Etc/UTC", "GMT", "UT", "+00:00"])
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>[0-5]\d))?", re.ASCII)
 
 _MOST_MINUTES = 18 * 60  # of an offset, as in Java
 

@@ -27,7 +27,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.exclusive_rename import rename_exclusive
-from pyspark_delta.storage.local_tree import walk
+from pyspark_delta.storage.local_tree import walk, with_status
 from pyspark_delta.storage.sink import Sink
 from pyspark_delta.storage.temporary import TEMPORARY_PREFIX, is_temporary, temporary_name
 
@@ -90,6 +90,14 @@ class LocalStore:
     ) -> Iterator[pa.RecordBatch]:
         with _translated("list", directory):
             yield from walk(directory, skips)
+
+    def with_status(self, directory: str, files: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the files of a `list_tree` with sizes and times.
+
+        Left out are files that are gone meanwhile, and links to directories. Raises StorageError.
+        """
+        with _translated("read", directory):
+            return with_status(directory, files)
 
     def open_input(self, path: str) -> Any:
         try:

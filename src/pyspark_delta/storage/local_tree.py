@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
@@ -28,13 +29,18 @@ def walk(directory: str, skips: Callable[[str], bool]) -> Iterator[pa.RecordBatc
 
 
 def with_status(directory: str, files: pa.RecordBatch) -> pa.RecordBatch:
-    """Return listed files with their sizes and times; without those that are gone meanwhile. Raises OSError."""
+    """Return listed files with their sizes and times. Raises OSError.
+
+    Left out are those that are gone meanwhile, and links to directories, which a listing takes for files.
+    """
     paths, sizes, times = [], [], []
     prefix = f"{directory.rstrip('/')}/"
     for path in files.column("path").to_pylist():
         try:
             found = os.stat(prefix + path)
         except (FileNotFoundError, NotADirectoryError):
+            continue
+        if stat.S_ISDIR(found.st_mode):
             continue
         paths.append(path)
         sizes.append(found.st_size)

@@ -203,6 +203,19 @@ def test_absolute_paths_into_the_table_are_known_by_every_spelling(tmp_path: Pat
     assert planned(table, 100) == set()
 
 
+def test_links_to_directories_stay(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    Table.create(path, "id BIGINT, p STRING", partition_by=["p"]).append({"id": [1, 2], "p": ["a", "b"]})
+    elsewhere = tmp_path / "elsewhere"
+    (path / "p=a").rename(elsewhere)
+    (path / "p=a").symlink_to(elsewhere)
+    os.utime(path / "p=a", (0, 0), follow_symlinks=False)
+    os.utime(elsewhere, (0, 0))
+    assert planned(Table.open(path), 1000) == set()
+    Table.open(path).vacuum(0, enforce_retention_duration=False)
+    assert ids(path) == [1, 2]
+
+
 def test_files_of_running_writers_stay_an_hour(tmp_path: Path) -> None:
     table = make(tmp_path, **{"delta.deletedFileRetentionDuration": "interval 0 hours"})
     (tmp_path / "new.parquet").write_bytes(b"x")

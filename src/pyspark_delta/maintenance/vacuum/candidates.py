@@ -18,7 +18,6 @@ from pyspark_delta.protocol.properties import UNIVERSAL_FORMATS
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.contract import TREE
 from pyspark_delta.storage.local import LocalStore
-from pyspark_delta.storage.local_tree import with_status
 from pyspark_delta.storage.paths import join, to_hadoop
 
 CANDIDATES = TREE.append(pa.field("kind", pa.string()))
@@ -122,7 +121,7 @@ def _with_status(snapshot: Snapshot, files: pa.RecordBatch) -> pa.RecordBatch:
     if not files.column("modification_time").null_count:
         return files
     if isinstance(snapshot.store, LocalStore):
-        return with_status(snapshot.location, files)
+        return snapshot.store.with_status(snapshot.location, files)
     found = []
     for path in files.column("path").to_pylist():
         try:
