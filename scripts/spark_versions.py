@@ -29,8 +29,8 @@ What Spark lacks is refused with an error that names it:
 
 - **PySpark 3.5** has no Python Data Source, so Delta tables need `enable`. It has no type VARIANT and no SQL
   scripts. Its parser does not know identity columns and `CLUSTER BY`, so use `DeltaTable.create`. `enable`
-  refuses Spark Connect. Its Parquet reader does not widen types: tasks read such tables by Arrow, and streams of them are
-  refused.
+  refuses Spark Connect. Its Parquet reader does not widen types: tasks read such tables by Arrow, and streams of them
+  are refused.
 - **PySpark 4.0 and 4.1** read streams with `enable` in classic sessions only: their Python Data Source cannot limit a
   batch. 4.0 also writes streams with `enable` only.
 - **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
