@@ -17,7 +17,7 @@ from tests.golden.catalogue import assert_content, golden_tables
 from tests.spark.streams import run, writer
 
 from pyspark_delta import DeltaTable, Table
-from pyspark_delta.errors import UnsupportedTableError
+from pyspark_delta.errors import MissingDependencyError, UnsupportedTableError
 from pyspark_delta.spark.frames.exchange_by_id import repartitioned_by_id
 
 pytestmark = pytest.mark.versions
@@ -178,6 +178,16 @@ def test_time_zones(delta_spark: SparkSession, tmp_path: Path) -> None:
             )
     finally:
         delta_spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+
+
+@pytest.mark.until("4.0")
+def test_streams_of_widened_types_are_refused(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Without a reader that widens types, a stream of such a table does not start."""
+    table = Table.create(tmp_path / "widened", "id INT", properties={"delta.enableTypeWidening": "true"})
+    table.append({"id": [1]})
+    delta_spark.sql(f"ALTER TABLE delta.`{tmp_path}/widened` ALTER COLUMN id TYPE BIGINT")
+    with pytest.raises(MissingDependencyError, match=r"types of columns were widened.*install PySpark 4.2"):
+        delta_spark.readStream.format("delta").load(f"{tmp_path}/widened")
 
 
 @pytest.mark.since("4.0")

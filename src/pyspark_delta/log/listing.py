@@ -158,25 +158,16 @@ def _take_in(
     A directory is not listed at one moment: of two commits that are made meanwhile, the listing may have only the
     second. Since the first is older, a listing that begins later has it. So a gap is listed once more.
     """
-    _take_in_once(listing, store, table_location, first_version, end_version, last_version)
-    newest = max(listing.commits, default=None)
-    if newest is not None and _has_gap(listing, newest):
-        _take_in_once(listing, store, table_location, first_version, newest + 1, newest)
-
-
-def _take_in_once(
-    listing: LogListing,
-    store: ObjectStore,
-    table_location: str,
-    first_version: int,
-    end_version: int | None,
-    last_version: int | None,
-) -> None:
-    end = None if end_version is None else version_prefix(end_version)
-    for file in store.list_from(join(log_location(table_location), version_prefix(first_version))):
-        if end is not None and file_name(file.path) >= end:
-            break
-        listing.add(file, last_version=last_version)
+    for _ in range(2):
+        end = None if end_version is None else version_prefix(end_version)
+        for file in store.list_from(join(log_location(table_location), version_prefix(first_version))):
+            if end is not None and file_name(file.path) >= end:
+                break
+            listing.add(file, last_version=last_version)
+        newest = max(listing.commits, default=None)
+        if newest is None or not _has_gap(listing, newest):
+            return
+        end_version, last_version = newest + 1, newest  # what follows may have gaps of its own
 
 
 def _has_gap(listing: LogListing, newest: int) -> bool:

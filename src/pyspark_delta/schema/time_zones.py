@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from datetime import timedelta
 from typing import Literal
 
 import numpy as np
@@ -10,11 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.schema.calendar import Integers
+from pyspark_delta.schema.timestamps import fixed_offset
 
 _UTC = frozenset(["UTC", "Z", "Etc/UTC", "GMT", "UT", "+00:00"])
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>[0-5]\d))?", re.ASCII)
-
-_MOST_MINUTES = 18 * 60  # of an offset, as in Java
 
 
 def is_utc(time_zone: str) -> bool:
@@ -51,13 +49,8 @@ def local_times(instants: Integers, time_zone: str) -> Integers:
 
 
 def _offset(time_zone: str) -> int | None:
-    """Return the offset from UTC, in microseconds, that a zone is; None for a region. Spark has several spellings."""
+    """Return the offset from UTC, in microseconds, of a zone whose clocks are never changed; None for a region."""
     if is_utc(time_zone):
         return 0
-    found = _OFFSET.fullmatch(time_zone)
-    if found is None:
-        return None
-    minutes = 60 * int(found["hours"]) + int(found["minutes"] or 0)
-    if minutes > _MOST_MINUTES:
-        return None  # Arrow says that there is no such zone
-    return (-1 if found["sign"] == "-" else 1) * minutes * 60_000_000
+    offset = fixed_offset(time_zone)
+    return None if offset is None else offset // timedelta(microseconds=1)

@@ -15,7 +15,8 @@ _TEXT = re.compile(
     r" ?(?P<zone>[A-Za-z+-][\w:+/-]*)?)?)?)?",
     re.ASCII,
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>[0-5]\d))?", re.ASCII)
+_FARTHEST = timedelta(hours=18)  # offset, as in Java
 _PATH_SUFFIX = re.compile(r"(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})(\d{3})")
 
 
@@ -83,6 +84,17 @@ def _parse_text(text: str) -> datetime:
         raise _not_a_timestamp(text) from None
 
 
+def fixed_offset(time_zone: str) -> timedelta | None:
+    """Return the offset from UTC that is the name of a zone, in one of Spark's spellings; None for any other name."""
+    found = _OFFSET.fullmatch(time_zone)
+    if found is None:
+        return None
+    distance = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
+    if distance > _FARTHEST:
+        return None
+    return -distance if found["sign"] == "-" else distance
+
+
 def _not_a_timestamp(text: str) -> InvalidOptionError:
     return InvalidOptionError(
         f"'{text}' is not a timestamp; use a form such as 2024-01-31, 2024-01-31 12:30:00 or 2024-01-31T12:30:00Z.",
@@ -93,11 +105,9 @@ def _not_a_timestamp(text: str) -> InvalidOptionError:
 def _zone(name: str) -> tzinfo:
     if name in ("Z", "UTC", "GMT", "UT"):
         return UTC
-    offset = _OFFSET.fullmatch(name)
+    offset = fixed_offset(name)
     if offset is not None:
-        distance = timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0))
-        if distance <= timedelta(hours=18):
-            return timezone(-distance if offset["sign"] == "-" else distance)
+        return timezone(offset)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

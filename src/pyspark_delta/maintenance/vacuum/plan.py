@@ -138,7 +138,7 @@ def plan_vacuum(
     mode, commits = _mode(request, snapshot, bookmark, last, started)
     sample: list[str] = []
     paths = _protected(snapshot, request, retention, last)
-    is_cut = not isinstance(snapshot.store, LocalStore)  # a local tree is listed in one go
+    is_cut = mode == "full" and not isinstance(snapshot.store, LocalStore)  # a local tree is listed in one go
     protected = References.of(_sampled(paths, sample) if is_cut else paths)
     if mode == "lite":
         files = from_removes(removed_files(snapshot, commits), protected)

@@ -21,8 +21,8 @@ def has_data_sources() -> bool:
 
 
 def has_widening_reader() -> bool:
-    """Return True if Spark's Parquet reader converts columns to wider types. It does from Spark 4 on, as VARIANT."""
-    return hasattr(import_module("pyspark.sql.types"), "VariantType")
+    """Return True if Spark's Parquet reader converts columns to wider types (Spark 4)."""
+    return has_classic_package()
 
 
 def classic_frame() -> type[Any]:
