@@ -59,10 +59,14 @@ class Outcome:
 OF_TABLE, BARE = "tests/unit/table", ".venv-bare"
 ELSEWHERE = (f"--ignore={OF_TABLE}",) if (ROOT / BARE).exists() else ()
 
-# The lanes take about the same time on two cores; what can use both comes last, when another lane may have ended.
+# Streams that run for minutes, mostly waiting: beside the other lanes they cost little.
+SOAK = "tests/spark/test_streaming_soak.py"
+
+# The first two lanes take about the same time on two cores; what can use both comes last, when another may have ended.
 LANES = (
+    (Stage("soak", ".venv", (SOAK,)),),
     (
-        Stage("classic", ".venv", ("--ignore=tests/interop", "-m", "spark and not connect")),
+        Stage("classic", ".venv", ("--ignore=tests/interop", f"--ignore={SOAK}", "-m", "spark and not connect")),
         Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
         *(Stage(f"pyspark-{old}", f".venv-{old}", ("tests/spark/test_versions.py",)) for old in ("4.1", "4.0", "3.5")),
         Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),

@@ -13,13 +13,17 @@ from threading import Event, Thread
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from tests.lengths import FULL
 
 from pyspark_delta import Table
 
 pytestmark = pytest.mark.spark
 
-SECONDS = 3600 if FULL else 40
+SECONDS = 3600 if FULL else 300
+# Seconds from commit to commit, from round to round of maintenance, and from batch to batch. The usual length runs
+# beside all other tests, so it leaves the processors to them.
+_COMMIT, _ROUND, _BATCH = (0.2, 2.0, 0) if FULL else (1.0, 10.0, 4)
 KEYS = 7
 _MOST_MIB = 64  # by which the memory of this process may grow after the first third
 _RETAINED = 10  # batches in a checkpoint
@@ -37,7 +41,7 @@ class Writer(Thread):
 
     def run(self) -> None:
         try:
-            while not self.stop.wait(0.2):
+            while not self.stop.wait(_COMMIT):
                 rows = [self.commits * 10 + i for i in range(10)]
                 keys = [row % KEYS for row in rows]
                 Table.open(self.location).append({"writer": [self.number] * 10, "row": rows, "key": keys})
@@ -58,7 +62,7 @@ class Maintainer(Thread):
 
     def run(self) -> None:
         try:
-            while not self.stop.wait(2):
+            while not self.stop.wait(_ROUND):
                 Table.open(self.location).optimize()
                 Table.open(self.location).vacuum()
                 self.rounds += 1
@@ -87,13 +91,7 @@ def test_streams_run_for_long(spark: SparkSession, tmp_path: Path) -> None:
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(_RETAINED))
     rows = spark.readStream.format("delta").option("maxFilesPerTrigger", 20).load(source)
     counts = rows.groupBy("key").count()
-    queries = [
-        rows.writeStream.format("delta").option("checkpointLocation", f"{copy}-checkpoint").start(copy),
-        counts.writeStream.format("delta")
-        .outputMode("complete")
-        .option("checkpointLocation", f"{totals}-checkpoint")
-        .start(totals),
-    ]
+    queries = [_started(rows.writeStream, copy), _started(counts.writeStream.outputMode("complete"), totals)]
     try:
         with _running(*writers, maintainer):
             memory = _memory_over(SECONDS)
@@ -115,6 +113,15 @@ def test_streams_run_for_long(spark: SparkSession, tmp_path: Path) -> None:
     assert memory[-1] - memory[len(memory) // 3] < _MOST_MIB
     offsets = [name for name in os.listdir(f"{copy}-checkpoint/offsets") if name.isdecimal()]
     assert len(offsets) <= 2 * _RETAINED + 1
+
+
+def _started(stream: DataStreamWriter, location: str) -> StreamingQuery:
+    return (
+        stream.format("delta")
+        .option("checkpointLocation", f"{location}-checkpoint")
+        .trigger(processingTime=f"{_BATCH} seconds")
+        .start(location)
+    )
 
 
 def _memory_over(seconds: float) -> list[float]:
