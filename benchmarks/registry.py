@@ -40,6 +40,7 @@ MODULES = {
     "B33": "b33_statements",
     "B34": "b34_stream_source",
     "B35": "b35_stream_sink",
+    "B36": "b36_first_batch",
 }
 
 
