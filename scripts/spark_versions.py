@@ -34,7 +34,8 @@ What Spark lacks is refused with an error that names it:
 - **PySpark 4.0 and 4.1** read streams with `enable` in classic sessions only: their Python Data Source cannot limit a
   batch. 4.0 also writes streams with `enable` only.
 - **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
-- **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths.
+- **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths, and SQL does not find the hidden column
+  `_metadata`; `spark.read` does.
 
 Plans are the same on all releases: Spark's own Parquet scan reads the files. PySpark 3.5 is tested with numpy 1
 (`pip install 'numpy<2' 'pyarrow<22'`).

@@ -52,6 +52,11 @@ def load(spark: SparkSession, path: str, **options: object) -> DataFrame:
     return spark.read.format("delta").options(**options).load(path)  # type: ignore[arg-type]
 
 
+def deletion_vectors(path: str) -> int:
+    vectors = Snapshot.load(path).files(("deletion_vector",))["deletion_vector"]
+    return len(vectors) - vectors.null_count
+
+
 def ids(frame: DataFrame) -> list[int]:
     return sorted(row.id for row in frame.select("id").collect())
 
@@ -137,9 +142,9 @@ def test_row_index_with_time_travel(delta_spark: SparkSession, path: str) -> Non
     assert ids(frame) == [4, 7]
 
 
-@pytest.mark.since("4.0")
+@pytest.mark.since("4.2")
 def test_metadata_in_sql(delta_spark: SparkSession, path: str) -> None:
-    """SQL: the hidden column `_metadata` in queries, which Spark finds under a name from 4.0 on"""
+    """SQL: the hidden column `_metadata` in queries, which Spark finds under the name of a table from 4.2 on"""
     found = delta_spark.sql(f"SELECT id FROM delta.`{path}` VERSION AS OF 1 WHERE k = 1 AND _metadata.row_index = 1")
     assert ids(found) == [4]
 
@@ -432,24 +437,29 @@ def test_row_changes_as_spark_jobs(delta_spark: SparkSession, path: str) -> None
 
 
 def test_merges_with_schema_evolution(delta_spark: SparkSession, path: str) -> None:
-    """Row changes: MERGE WITH SCHEMA EVOLUTION in SQL and in `DeltaTable`"""
+    """Row changes: a merge with schema evolution through `DeltaTable`"""
     table = DeltaTable.forPath(delta_spark, path)
     source = delta_spark.sql("SELECT 4L AS id, 1 AS k, 'new' AS s, 7 AS more")
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").withSchemaEvolution()
     merge.whenMatchedUpdateAll().execute()
     assert table.toDF().where("more = 7").select("id", "s").collect() == [Row(id=4, s="new")]
+
+
+@pytest.mark.since("4.0")
+def test_merge_statements_with_schema_evolution(delta_spark: SparkSession, path: str) -> None:
+    """SQL: MERGE WITH SCHEMA EVOLUTION"""
     delta_spark.sql(
         f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{path}` t USING (SELECT 50L AS id, 'x' AS other) s ON t.id = s.id "
         "WHEN NOT MATCHED THEN INSERT *"
     )
-    assert load(delta_spark, path).where("other = 'x'").select("id", "more").collect() == [Row(id=50, more=None)]
+    assert load(delta_spark, path).where("other = 'x'").select("id", "k").collect() == [Row(id=50, k=None)]
 
 
 def test_ambiguous_merges(delta_spark: SparkSession, path: str) -> None:
     """Row changes: a merge in which several source rows match one row is refused"""
     table = DeltaTable.forPath(delta_spark, path)
     source = delta_spark.sql("SELECT * FROM VALUES (1L, 'a'), (1L, 'b') AS (id, s)")
-    with pytest.raises(PySparkException, match=r"[Mm]ultiple|several|more than one"):
+    with pytest.raises(PySparkException, match="Several rows of the source match one row"):
         table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"s": "s.s"}).execute()
     assert table.history(1).head().version == 1
 
@@ -461,9 +471,9 @@ def test_row_changes_with_deletion_vectors(delta_spark: SparkSession, path: str)
     table.update("id = 4", {"s": "'four'"})
     source = delta_spark.sql("SELECT 7L AS id")
     table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedDelete().execute()
-    assert sum(file.deletion_vector is not None for file in Snapshot.load(path).files()) == 1
+    assert deletion_vectors(path) == 1
     table.reorg().purge()
-    assert all(file.deletion_vector is None for file in Snapshot.load(path).files())
+    assert deletion_vectors(path) == 0
     assert {row.id: row.s for row in table.toDF().where("k = 1").collect()} == {1: "1", 4: "four"}
 
 
@@ -555,13 +565,12 @@ def test_tables_whose_log_is_gone(delta_spark: SparkSession) -> None:
 
 
 def test_describing_statements(delta_spark: SparkSession) -> None:
-    """SQL: SHOW TABLES, SHOW COLUMNS, SHOW TBLPROPERTIES and DESCRIBE HISTORY"""
+    """SQL: SHOW TABLES, SHOW TBLPROPERTIES and DESCRIBE HISTORY"""
     sql = delta_spark.sql
     try:
         sql("CREATE TABLE of_versions (id BIGINT, k INT) USING delta TBLPROPERTIES ('a.b' = 'c')")
         sql("INSERT INTO of_versions VALUES (1, 2)")
         assert "of_versions" in [row.tableName for row in sql("SHOW TABLES").collect()]
-        assert [row.col_name for row in sql("SHOW COLUMNS IN of_versions").collect()] == ["id", "k"]
         assert sql("SHOW TBLPROPERTIES of_versions ('a.b')").head().value == "c"
         assert [row.operation for row in sql("DESCRIBE HISTORY of_versions").collect()] == ["WRITE", "CREATE TABLE"]
         assert sql("DESCRIBE HISTORY of_versions LIMIT 1").head().operationMetrics["numOutputRows"] == "1"
@@ -679,7 +688,7 @@ def test_clones(delta_spark: SparkSession, path: str) -> None:
     DeltaTable.forPath(delta_spark, f"{path}-shallow").delete("id = 0")
     assert ids(load(delta_spark, f"{path}-shallow")) == list(range(1, 10))
     assert ids(load(delta_spark, f"{path}-sql")) == list(range(10))
-    assert len(list(Path(f"{path}-deep").glob("*/*.parquet"))) == 3
+    assert len(list(Path(f"{path}-deep").glob("k=*/*.parquet"))) == 3
     assert ids(table.toDF()) == [0, 1, 2, 3, 4]
 
 

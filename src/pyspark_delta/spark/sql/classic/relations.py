@@ -113,10 +113,8 @@ class Relations:
     def of_frame(self, frame: DataFrame, description: Description, key: Any) -> Any:
         """Put the plan of a frame into Spark's cache, and return the table for it."""
         jvm = self._session.jvm
-        handle = handle_of(jvm, next(_numbers), description.name)
-        some = jvm.root.scala.Option.apply
-        identifier = jvm.type(f"{CATALYST}.TableIdentifier")(handle[2], some(handle[1]), some(handle[0]))
-        table = jvm.type(f"{CONNECTOR}.V1Table")(catalog_table(jvm, description, identifier))
+        handle = _handle_of(jvm, next(_numbers), description.name)
+        table = jvm.type(f"{CONNECTOR}.V1Table")(catalog_table(jvm, description, _identifier(jvm, *handle)))
         cached = jvm.type(f"{CATALYST}.QualifiedTableName")(*handle)
         plan: Any = frame._jdf.queryExecution().analyzed()
         self._session.catalog.cacheTable(cached, plan)
@@ -169,7 +167,7 @@ class Relations:
         return entry, dropped
 
 
-def handle_of(jvm: Jvm, number: int, name: Sequence[str]) -> tuple[str, str, str]:
+def _handle_of(jvm: Jvm, number: int, name: Sequence[str]) -> tuple[str, str, str]:
     """Return the catalog, the database and the name of a new handle.
 
     The last parts of the table's name qualify columns. Spark that keeps no name beside a table's identifier (before
@@ -178,6 +176,14 @@ def handle_of(jvm: Jvm, number: int, name: Sequence[str]) -> tuple[str, str, str
     if len(name) < 2 or jvm.has_method(f"{CATALYST}.catalog.CatalogTable", "multipartIdentifier"):
         return _HANDLES, _HANDLES, f"t{number}"
     return f"{_HANDLES}{number}", name[-2], name[-1]
+
+
+def _identifier(jvm: Jvm, catalog: str, database: str, name: str) -> Any:
+    """Return a name as Spark's `TableIdentifier`."""
+    some = jvm.root.scala.Option.apply
+    in_handles = jvm.once("catalog of handles", lambda: some(_HANDLES))
+    where = (in_handles if part == _HANDLES else some(part) for part in (database, catalog))
+    return jvm.type(f"{CATALYST}.TableIdentifier")(name, *where)
 
 
 def catalog_table(jvm: Jvm, description: Description, identifier: Any, *, is_external: bool = True) -> Any:
