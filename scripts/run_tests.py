@@ -67,8 +67,8 @@ LANES = (
     (Stage("soak", ".venv", (SOAK,)),),
     (
         Stage("classic", ".venv", ("--ignore=tests/interop", f"--ignore={SOAK}", "-m", "spark and not connect")),
-        Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
-        *(Stage(f"pyspark-{old}", f".venv-{old}", ("tests/spark/test_versions.py",)) for old in ("4.1", "4.0", "3.5")),
+        Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke or versions")),
+        *(Stage(f"pyspark-{old}", f".venv-{old}", ("tests/spark/versions",)) for old in ("4.1", "4.0", "3.5")),
         Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
         Stage("bare", BARE, ("tests/bare", OF_TABLE, "-m", "not spark and not connect")),
     ),

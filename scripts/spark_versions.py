@@ -1,6 +1,6 @@
 """Writes docs/spark-versions.md: what works on which PySpark; `--check` compares only.
 
-The page shows the tests of tests/spark/test_versions.py, which run on every release: their docstrings, and the release
+The page shows the tests of tests/spark/versions, which run on every release: their docstrings, and the release
 that a test is marked `since`. Tests marked `until` a release show what older ones refuse; the closing text names it.
 """
 
@@ -14,14 +14,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "spark-versions.md"
-TESTS = ROOT / "tests" / "spark" / "test_versions.py"
+TESTS = ROOT / "tests" / "spark" / "versions"
+AREAS = ("reading", "writing", "row_changes", "sql", "maintenance", "streams")
 RELEASES = ("3.5", "4.0", "4.1", "4.2", "4.3")
 
 INTRODUCTION = """# Versions of Spark
 
 What works on which PySpark, in classic sessions with `enable`. Each row is a test that runs on all of these releases.
 On 4.3 the whole test suite runs, on 4.2 a part of it. `make versions-page` writes this page from
-`tests/spark/test_versions.py`.
+`tests/spark/versions`.
 
 """
 CLOSING = """
@@ -34,7 +35,8 @@ What Spark lacks is refused with an error that names it:
 - **PySpark 4.0 and 4.1** read streams with `enable` in classic sessions only: their Python Data Source cannot limit a
   batch. 4.0 also writes streams with `enable` only.
 - **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
-- **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths.
+- **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths, and SQL does not find the hidden column
+  `_metadata`; `spark.read` does.
 
 Plans are the same on all releases: Spark's own Parquet scan reads the files. PySpark 3.5 is tested with numpy 1
 (`pip install 'numpy<2' 'pyarrow<22'`).
@@ -48,7 +50,7 @@ def main() -> int:
     """Write the page, or with `--check` say whether it is up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail when the page is out of date")
-    page = render(TESTS.read_text())
+    page = render("".join((TESTS / f"test_versions_{area}.py").read_text() for area in AREAS))
     if not parser.parse_args().check:
         PAGE.write_text(page)
     elif not PAGE.is_file() or PAGE.read_text() != page:
@@ -58,7 +60,7 @@ def main() -> int:
 
 
 def render(tests: str) -> str:
-    """The page for the text of a module of tests."""
+    """The page for the text of the modules of tests, one after the other."""
     lines = [f"| Area | What | {' | '.join(RELEASES)} |", f"|---|---|{'---|' * len(RELEASES)}"]
     for text, since in rows(tests):
         area, _, what = text.partition(": ")

@@ -24,7 +24,7 @@ from pyspark_delta.log.names import LOG_DIRECTORY
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import is_delta
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
-from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin
+from pyspark_delta.spark.session.mixins import ClusteringMixin, FormatMixin, OptionsMixin
 
 SETTING = "spark.databricks.delta.formatCheck.enabled"
 _FILE_FORMATS = frozenset(("parquet", "orc", "csv", "json", "text", "xml", "avro"))
@@ -55,7 +55,7 @@ def _checking(name: str) -> Any:
     return write
 
 
-class FormatCheckedWriter(FormatMixin, OptionsMixin):
+class FormatCheckedWriter(ClusteringMixin, FormatMixin, OptionsMixin):
     """PySpark's DataFrameWriter, which refuses other formats in the directory of a Delta table."""
 
     _delta_mode: str | None = None
@@ -71,6 +71,7 @@ class FormatCheckedWriter(FormatMixin, OptionsMixin):
         super().saveAsTable(name, format, mode, *args, **options)
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+        self._delta_check_clustering()
         check_table(self._delta_session, tableName)
         super().insertInto(tableName, overwrite)
 
@@ -83,24 +84,27 @@ class FormatCheckedWriter(FormatMixin, OptionsMixin):
     text = _checking("text")
 
     def _check_target(self, source: str | None, path: Any, mode: Any, options: Mapping[str, Any]) -> None:
+        self._delta_check_clustering()
         given = {key.lower(): value for key, value in self._delta_options.items(options).items()}
         chosen = (mode or self._delta_mode or "error").lower()
         if chosen in ("append", "overwrite"):  # the modes error and ignore never write into a directory that exists
             check_target(self._delta_session, source, path or given.get("path"))
 
 
-class FormatCheckedStreamWriter(FormatMixin, OptionsMixin):
+class FormatCheckedStreamWriter(ClusteringMixin, FormatMixin, OptionsMixin):
     """PySpark's DataStreamWriter, which refuses other formats in the directory of a Delta table."""
 
     _delta_has_function = False
 
     def start(self, path: Any = None, format: Any = None, *args: Any, **options: Any) -> Any:  # noqa: A002
         if not self._delta_has_function:
+            self._delta_check_clustering()
             given = {key.lower(): value for key, value in self._delta_options.items(options).items()}
             check_target(self._delta_session, format or self._delta_source, path or given.get("path"))
         return super().start(path, format, *args, **options)
 
     def toTable(self, tableName: str, *args: Any, **options: Any) -> Any:
+        self._delta_check_clustering()
         check_table(self._delta_session, tableName)
         return super().toTable(tableName, *args, **options)
 

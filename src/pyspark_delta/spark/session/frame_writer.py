@@ -31,7 +31,6 @@ class DeltaAwareWriter(FormatCheckedWriter):
     """PySpark's DataFrameWriter with Delta."""
 
     _delta_partitioning: tuple[str, ...] | None = None
-    _delta_clustering: tuple[str, ...] = ()
     _delta_buckets: str | None = None  # the method that was called: bucketBy or sortBy
 
     def mode(self, saveMode: str | None) -> Any:
@@ -56,11 +55,6 @@ class DeltaAwareWriter(FormatCheckedWriter):
     def sortBy(self, col: Any, *cols: Any) -> Any:
         self._delta_buckets = "sortBy"
         return super().sortBy(col, *cols)
-
-    def clusterBy(self, *cols: Any) -> Any:
-        self._delta_clustering = column_names(cols)
-        # PySpark 3.5 does not have the method.
-        return super().clusterBy(*cols) if hasattr(super(), "clusterBy") else self
 
     def save(
         self,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import to_str
 
+from pyspark_delta.errors import MissingDependencyError
 from pyspark_delta.spark.conf.sessions import is_delta, is_enabled
 
 if TYPE_CHECKING:
@@ -68,6 +70,30 @@ class OptionsMixin(DeltaMixin):
         for key, value in options.items():
             self._delta_options.add(key, value)
         return super().options(**options)
+
+
+class ClusteringMixin(DeltaMixin):
+    """Remembers the columns to cluster by."""
+
+    _delta_clustering: tuple[str, ...] = ()
+
+    def clusterBy(self, *cols: Any) -> Any:
+        self._delta_clustering = column_names(cols)
+        return super().clusterBy(*cols) if self._delta_can_cluster() else self
+
+    def _delta_can_cluster(self) -> bool:
+        """Return True if PySpark's class has the method `clusterBy`; PySpark 3.5 does not."""
+        return hasattr(super(), "clusterBy")
+
+    def _delta_check_clustering(self, instead: str = "write a Delta table") -> None:
+        """Raise MissingDependencyError if PySpark is about to write, and does not know the columns to cluster by."""
+        if self._delta_clustering and not self._delta_can_cluster():
+            columns = ", ".join(map(repr, self._delta_clustering))
+            raise MissingDependencyError(
+                f"PySpark {version('pyspark')} has no clusterBy, which Spark has from 4.0 on, found "
+                f"clusterBy({columns}). Nothing was written. Leave clusterBy out, {instead}, or install PySpark 4.0 or "
+                "later."
+            )
 
 
 class GivenOptions:

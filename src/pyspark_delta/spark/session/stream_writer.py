@@ -55,7 +55,6 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
     """PySpark's DataStreamWriter with Delta."""
 
     _delta_partitioning: tuple[str, ...] = ()
-    _delta_clustering: tuple[str, ...] = ()
     _delta_mode: str = "append"
 
     def outputMode(self, outputMode: str) -> Any:
@@ -77,11 +76,6 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
     def partitionBy(self, *cols: Any) -> Any:
         self._delta_partitioning = column_names(cols)
         return super().partitionBy(*cols)
-
-    def clusterBy(self, *cols: Any) -> Any:
-        self._delta_clustering = column_names(cols)
-        # PySpark 3.5 does not have the method.
-        return super().clusterBy(*cols) if hasattr(super(), "clusterBy") else self
 
     def queryName(self, queryName: str) -> Any:
         self._delta_options.add("queryName", queryName)

@@ -17,18 +17,17 @@ from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.frames.column_text import column_name, condition_text
 from pyspark_delta.spark.session.frame_writer import refuse_name, refusing_views
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
-from pyspark_delta.spark.session.mixins import OptionsMixin
+from pyspark_delta.spark.session.mixins import ClusteringMixin, OptionsMixin
 from pyspark_delta.spark.session.sql_hooks import find_named, has_sql
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import parse_options
 
 
-class DeltaAwareTableWriter(OptionsMixin):
+class DeltaAwareTableWriter(ClusteringMixin, OptionsMixin):
     """PySpark's DataFrameWriterV2 with Delta."""
 
     _delta_partitioning: tuple[str, ...] = ()
-    _delta_clustering: tuple[str, ...] = ()
 
     def _delta_begin_table(self, table: str) -> None:
         self._delta_table = table
@@ -52,11 +51,6 @@ class DeltaAwareTableWriter(OptionsMixin):
         # A classic session would parse the name again, and reject spaces in it.
         self._delta_partitioning = tuple(column_name(one, "partitionedBy") for one in (col, *cols))
         return self
-
-    def clusterBy(self, col: str, *cols: str) -> Any:
-        self._delta_clustering = (col, *cols)
-        # PySpark 3.5 does not have the method.
-        return super().clusterBy(col, *cols) if hasattr(super(), "clusterBy") else self
 
     def create(self) -> None:
         self._delta_write(super().create, "error", statement="CREATE TABLE AS SELECT")
@@ -98,6 +92,7 @@ class DeltaAwareTableWriter(OptionsMixin):
         if not self._delta_is_named:
             if self._delta_source in FORMATS and not has_sql(self._delta_session):
                 refuse_name(self._delta_session, self._delta_table)
+            self._delta_check_clustering("use df.write.format('delta').clusterBy(...).saveAsTable(name)")
             with refusing_views(self._delta_table):
                 without_delta()
             return

@@ -27,6 +27,11 @@ _KEPT = 100
 _LONGEST_CHAIN = 10
 _UNREADABLE = "[FAILED_READ_FILE"
 _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
+# Spark 3.5 names the file in the message only, and not for every reason.
+_MISSING_IN_TEXT = re.compile(r"File (?P<path>.+?) does not exist\b")
+_UNREADABLE_IN_TEXT = re.compile(
+    r"Encountered error while reading file (?P<path>.+?)\. Details:|(?P<damaged>\S.*?) is not a Parquet file"
+)
 
 _lock = Lock()
 _numbers = itertools.count(1)
@@ -124,27 +129,41 @@ def _find(java_exception: Any) -> Exception | None:
         if _MARK.search(text) is not None:
             return kept(text)
         if text.startswith(_UNREADABLE):
-            return _unreadable_file(java_exception)
+            cause = java_exception.getCause() or java_exception
+            path = str(java_exception.getMessageParameters().get("path"))
+            return _unreadable_file(path, None if text.startswith(_MISSING) else str(cause.getMessage()))
+        found = _missing_or_damaged(java_exception, text)
+        if found is not None:
+            return found
         java_exception = java_exception.getCause()
     return None
 
 
-def _unreadable_file(java_exception: Any) -> DeltaError | None:
-    """Return the error for a data file of a Delta table; None for any other file."""
-    path = str(java_exception.getMessageParameters().get("path"))
+def _missing_or_damaged(java_exception: Any, text: str) -> DeltaError | None:
+    """Return the error for a data file that Spark 3.5 cannot read; None for other exceptions, and other files."""
+    missing, damaged = _MISSING_IN_TEXT.match(text), _UNREADABLE_IN_TEXT.match(text)
+    if missing is not None:
+        return _unreadable_file(missing["path"], None)
+    if damaged is None:
+        return None
+    cause = java_exception.getCause() or java_exception
+    return _unreadable_file(damaged["path"] or damaged["damaged"], str(cause.getMessage()))
+
+
+def _unreadable_file(path: str, reason: str | None) -> DeltaError | None:
+    """Return the error for a data file of a Delta table, which is missing if no reason is given; None for others."""
     versions = next((known for location, known in _read.items() if path.startswith(f"{location}/")), None)
     if versions is None:
         return None
     where = f"Data file '{path}' of version {min(versions)}" if len(versions) == 1 else f"Data file '{path}'"
-    if str(java_exception.getMessage()).startswith(_MISSING):
+    if reason is None:
         return DataFileError(
             f"{where} does not exist, though the log says it is part of the table. It may have been vacuumed, or "
             "removed by hand: read a newer version, or restore the file.",
             error_class="DELTA_FILE_NOT_FOUND_DETAILED",
             path=path,
         )
-    cause = java_exception.getCause() or java_exception
     return DataFileError(
-        f"{where} cannot be read as Parquet: {cause.getMessage()}. If it is damaged or incomplete, restore it.",
+        f"{where} cannot be read as Parquet: {reason}. If it is damaged or incomplete, restore it.",
         path=path,
     )

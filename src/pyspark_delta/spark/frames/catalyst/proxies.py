@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 
@@ -33,6 +34,7 @@ _EXPECTED = frozenset(
         "TableAlreadyExistsException",
     )
 )
+_NO_NAMESPACE = "NoSuchNamespaceException"
 _numbers = itertools.count(1)
 
 
@@ -121,7 +123,7 @@ def passing(call: Callable[P, T], passes: Callable[[Any], bool]) -> Callable[P, 
         except Exception as error:
             java = java_exception(error)
             if java is not None and passes(java):
-                raise ExpectedError(java) from None
+                raise ExpectedError(_declared(java)) from None
             _cross(error)
 
     return checked
@@ -130,6 +132,19 @@ def passing(call: Callable[P, T], passes: Callable[[Any], bool]) -> Callable[P, 
 def java_exception(error: Exception) -> Any:
     """Return the exception of Java in an exception of py4j or PySpark; None for any other."""
     return error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+
+
+def _declared(java: Any) -> Any:
+    """Return an exception of Java, for a missing schema as the class that the methods of catalogs declare.
+
+    Java replaces a checked exception that a method does not declare by an UndeclaredThrowableException. On Spark 3.5,
+    `NoSuchDatabaseException` is no subclass of the declared `NoSuchNamespaceException`.
+    """
+    kind = java.getClass()
+    if kind.getSimpleName() != "NoSuchDatabaseException" or kind.getSuperclass().getSimpleName() == _NO_NAMESPACE:
+        return java
+    name = f"{kind.getPackageName()}.{_NO_NAMESPACE}"
+    return JavaClass(name, java._gateway_client)(java.getErrorClass(), java.messageParameters())
 
 
 def _cross(error: Exception) -> NoReturn:

@@ -113,9 +113,9 @@ class Relations:
     def of_frame(self, frame: DataFrame, description: Description, key: Any) -> Any:
         """Put the plan of a frame into Spark's cache, and return the table for it."""
         jvm = self._session.jvm
-        handle = f"t{next(_numbers)}"
-        table = jvm.type(f"{CONNECTOR}.V1Table")(catalog_table(jvm, description, handle_identifier(jvm, handle)))
-        cached = jvm.type(f"{CATALYST}.QualifiedTableName")(_HANDLES, _HANDLES, handle)
+        handle = _handle_of(jvm, next(_numbers), description.name)
+        table = jvm.type(f"{CONNECTOR}.V1Table")(catalog_table(jvm, description, _identifier(jvm, *handle)))
+        cached = jvm.type(f"{CATALYST}.QualifiedTableName")(*handle)
         plan: Any = frame._jdf.queryExecution().analyzed()
         self._session.catalog.cacheTable(cached, plan)
         with self._lock:
@@ -167,11 +167,23 @@ class Relations:
         return entry, dropped
 
 
-def handle_identifier(jvm: Jvm, handle: str) -> Any:
-    """Return the identifier of a handle, as Spark's `TableIdentifier`."""
+def _handle_of(jvm: Jvm, number: int, name: Sequence[str]) -> tuple[str, str, str]:
+    """Return the catalog, the database and the name of a new handle.
+
+    The last parts of the table's name qualify columns. Spark that keeps no name beside a table's identifier (before
+    4.2) takes the database and the name of the handle for them. Only the catalog of such a handle is unique.
+    """
+    if len(name) < 2 or jvm.has_method(f"{CATALYST}.catalog.CatalogTable", "multipartIdentifier"):
+        return _HANDLES, _HANDLES, f"t{number}"
+    return f"{_HANDLES}{number}", name[-2], name[-1]
+
+
+def _identifier(jvm: Jvm, catalog: str, database: str, name: str) -> Any:
+    """Return a name as Spark's `TableIdentifier`."""
     some = jvm.root.scala.Option.apply
-    where = jvm.once("catalog of handles", lambda: some(_HANDLES))
-    return jvm.type(f"{CATALYST}.TableIdentifier")(handle, where, where)
+    in_handles = jvm.once("catalog of handles", lambda: some(_HANDLES))
+    where = (in_handles if part == _HANDLES else some(part) for part in (database, catalog))
+    return jvm.type(f"{CATALYST}.TableIdentifier")(name, *where)
 
 
 def catalog_table(jvm: Jvm, description: Description, identifier: Any, *, is_external: bool = True) -> Any:

@@ -79,7 +79,9 @@ class SessionCatalogProxy(Creation, JavaProxy):
         if entry is None or not is_delta_entry(entry):
             return self._load_other(entry, identifier, context)
         travel, writes = context_of(context[0] if context else None)
-        return self._load_delta(parts, entry, travel, writes=writes, is_query=bool(context))
+        # Spark before 4.2 loads a table for a query as it does for a command; DROP goes on without the table.
+        is_query = bool(context) or not self._jvm.has_class(f"{CONNECTOR}.TableContext")
+        return self._load_delta(parts, entry, travel, writes=writes, is_query=is_query)
 
     @crossing
     def createTable(self, identifier: Any, *info: Any) -> Any:
