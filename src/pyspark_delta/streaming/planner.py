@@ -100,7 +100,7 @@ class StreamPlanner:
         position = self._beginning(bound) if start is None else self._own(start)
         if (barrier := self._next_barrier(position)) is not None:
             return barrier
-        self._check_position(position)
+        self._check_position(position, is_beginning=start is None)
         admission = Admission(self._options.limits if limits is None else limits)
         end = self._admit(position, admission, bound)
         if not self._has_warned and not position.initial:
@@ -149,7 +149,7 @@ class StreamPlanner:
         if _last_version(end) > self._log.latest_version:
             self._log.refresh()
         position = self._beginning_before(end) if start is None else start
-        self._check_position(position)
+        self._check_position(position, is_beginning=False)
         self._check_end(end)
         initial = None
         if position.initial:
@@ -200,14 +200,12 @@ class StreamPlanner:
             return None
         return replace(position, index=AFTER_SCHEMA_CHANGE_INDEX)
 
-    def _begin_tracking(self, position: Offset) -> None:
-        """Write the first schema of the log: that of the version at `position`."""
-        if self._tracking is None or not self._tracking.is_new:
-            return
+    def _begin_tracking(self, tracking: SchemaTracking, position: Offset) -> None:
+        """Write the first schema that the stream reads to the log: that of the version at `position`."""
         latest = self._log.snapshot
         version = min(position.version, self._log.latest_version)
         first = latest if version == latest.version else latest.at_version(version)
-        self._tracking.begin(first.configuration, version, self._start.configuration)
+        tracking.begin(first.configuration, version, self._start.configuration)
 
     # ------------------------------------------------------------------------------------------------- commits
     def _commits(self, first: int, last: int, expected: int) -> Iterator[Versioned]:
@@ -281,7 +279,7 @@ class StreamPlanner:
     def _own(self, offset: Offset) -> Offset:
         return check_table(offset, self.table_id, self._start.location)
 
-    def _check_position(self, position: Offset) -> None:
+    def _check_position(self, position: Offset, *, is_beginning: bool) -> None:
         """Check that the table still has the versions that were read, and that its columns can be read from there."""
         latest = self._log.latest_version
         if position.version > latest + 1:
@@ -297,7 +295,8 @@ class StreamPlanner:
 
         if not self._checked_start:
             self._checked_start = True
-            self._begin_tracking(position)
+            if self._tracking is not None and (is_beginning or self._tracking.is_new):
+                self._begin_tracking(self._tracking, position)
             if not position.initial and self._tracking is None:
                 self._check_earlier_schema(position.version)
 

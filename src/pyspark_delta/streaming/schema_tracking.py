@@ -69,16 +69,19 @@ class SchemaTracking:
         return snapshot.with_configuration(self._current.entry.configuration(snapshot.configuration))
 
     def begin(self, configuration: TableConfiguration, version: int, reads: TableConfiguration) -> None:
-        """Write the first entry of the log: the schema of the first version that the stream reads.
+        """Write the schema of the first version that the stream reads to the log.
 
-        Raises StreamSchemaError, so that the query starts again, if it reads with another schema.
+        The log may have entries of a run that ended before its first batch; another one is written only if the schema
+        has changed since. Raises StreamSchemaError, so that the query starts again, if it reads with another schema.
         """
-        if self._current is not None:
+        is_other = is_tracked_change(reads, configuration)
+        if self._current is not None and not is_other:
             return
+        number = 0 if self._current is None else self._current.number + 1
         entry = SchemaEntry.of(configuration, version, self.source_path)
-        self.log.append(0, entry)
-        self._current = _Current(0, entry)
-        if is_tracked_change(reads, configuration):
+        self.log.append(number, entry)
+        self._current = _Current(number, entry)
+        if is_other:
             raise self._evolution(version, configuration.location)
 
     def is_barrier(self, commit: Declared, reads: TableConfiguration) -> bool:

@@ -156,6 +156,24 @@ def test_a_stream_of_old_versions_begins_with_their_schema(location: str, query:
     assert [entry["deltaCommitVersion"] for entry in query.entries] == [1, 2]
 
 
+@pytest.mark.parametrize(("options", "rows"), [({}, [1, 2, 3]), ({"startingVersion": "latest"}, [3])])
+def test_a_change_before_the_first_batch_is_followed(
+    location: str, query: Query, options: dict[str, str], rows: list[int]
+) -> None:
+    """A run ended after it had written the schema log, and before its first offset was kept."""
+    query.planner(**options).latest(None)
+    Table.open(location).alter().add_columns("d INT")
+    Table.open(location).append({"a": [2], "b": ["y"], "d": [5]})
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run(**options)
+    assert [entry["deltaCommitVersion"] for entry in query.entries] == [1, 3]
+    query.run(**options)
+    Table.open(location).append({"a": [3], "b": ["z"], "d": [6]})
+    query.run(**options)
+    assert sorted(row["a"] for row in query.rows) == rows
+    assert query.rows[-1] == {"a": 3, "b": "z", "d": 6}
+
+
 def test_lost_data_and_schema_tracking_exclude_each_other(location: str, query: Query) -> None:
     with pytest.raises(InvalidOptionError, match="exclude each other"):
         query.run(failOnDataLoss="false")
