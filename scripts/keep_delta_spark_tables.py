@@ -1,4 +1,4 @@
-"""Makes the tables of tests/interop/delta_spark_tables.py with delta-spark, and keeps them in the repository."""
+"""Makes tables and offsets of streams with delta-spark, and keeps them in the repository."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PYTHON = ROOT / ".venv-4.2" / "bin" / "python"
 JARS = ROOT / ".cache" / "jars"
 sys.path.insert(0, str(ROOT))
 
-from tests.interop.kept_tables import ARCHIVE, MAKER, keep  # noqa: E402
+from tests.interop.kept_tables import ARCHIVE, MAKER, MAKER_OF_OFFSETS, OFFSETS, keep, keep_offsets  # noqa: E402
 
 
 def main() -> int:
-    """0 when every table could be made."""
+    """Return 0 if every table could be made."""
     jars = sorted(JARS.glob("*.jar"))
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([str(PYTHON), str(MAKER), folder, *map(str, jars)], check=True)
@@ -28,6 +28,11 @@ def main() -> int:
             return 1
         keep(Path(folder), jars)
     sys.stdout.write(f"{ARCHIVE.relative_to(ROOT)}: {len(descriptions)} tables\n")
+    with tempfile.TemporaryDirectory() as folder:
+        offsets = Path(folder, "offsets.json")
+        subprocess.run([str(PYTHON), str(MAKER_OF_OFFSETS), str(offsets), *map(str, jars)], check=True)
+        keep_offsets(offsets, jars)
+    sys.stdout.write(f"{OFFSETS.relative_to(ROOT)}\n")
     return 0
 
 

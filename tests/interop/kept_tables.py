@@ -1,7 +1,8 @@
-"""The tables that delta-spark made and the repository keeps: to make them takes minutes, and they come out the same.
+"""What delta-spark made and the repository keeps: to make it takes minutes, and it comes out the same.
 
 `delta_spark_tables.tar.xz` is what `delta_spark_tables.py` left, of all tables but those of which each run makes new
-ones. It says which program and which JAR files made it; `make peer-tables` makes it anew.
+ones. `delta_spark_offsets.json` has the offsets of its streams. Each says which program and which JAR files made it;
+`make peer-tables` makes them anew.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ ARCHIVE = Path(__file__).with_name("delta_spark_tables.tar.xz")
 MAKER = Path(__file__).with_name("delta_spark_tables.py")
 NEVER_KEPT = ("shallow_clone",)  # it names files of another table by their absolute paths
 ORIGIN = "origin.json"
+OFFSETS = Path(__file__).with_name("delta_spark_offsets.json")
+MAKER_OF_OFFSETS = Path(__file__).with_name("delta_spark_offsets.py")
 
 
-def origin(jars: Iterable[Path]) -> dict[str, Any]:
-    """What tables are made of: the program's digest, and the names of delta-spark's JAR files."""
-    return {"program": hashlib.sha256(MAKER.read_bytes()).hexdigest(), "jars": sorted(jar.name for jar in jars)}
+def origin(jars: Iterable[Path], maker: Path = MAKER) -> dict[str, Any]:
+    """What they are made of: the program's digest, and the names of delta-spark's JAR files."""
+    return {"program": hashlib.sha256(maker.read_bytes()).hexdigest(), "jars": sorted(jar.name for jar in jars)}
 
 
 def keep(folder: Path, jars: Iterable[Path]) -> None:
@@ -43,6 +46,12 @@ def unpack(folder: Path) -> dict[str, Any]:
         archive.extractall(folder, filter="data")
     made_of: dict[str, Any] = json.loads((folder / ORIGIN).read_text())
     return made_of
+
+
+def keep_offsets(made: Path, jars: Iterable[Path]) -> None:
+    """Keep the offsets that the program left."""
+    content = {"made_of": origin(jars, MAKER_OF_OFFSETS), "streams": json.loads(made.read_text())}
+    OFFSETS.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def _entry(path: Path, folder: Path) -> tarfile.TarInfo:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.golden.catalogue import canonical_rows
 from tests.interop.conftest import DeltaSpark, DeltaSparkServer
 from tests.interop.content import content
-from tests.interop.kept_tables import MAKER, origin, unpack
+from tests.interop.kept_tables import MAKER, MAKER_OF_OFFSETS, OFFSETS, origin, unpack
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
@@ -27,6 +27,11 @@ NAMES = [
     and any(isinstance(d, ast.Name) and d.id == "table" for d in node.decorator_list)
 ]
 CHANGE_FEEDS = ("change_feed", "change_feed_with_deletion_vectors")
+
+
+def test_the_offsets_that_are_kept_are_of_this_program_and_this_delta_spark(delta_spark_peer: DeltaSpark) -> None:
+    made_of = json.loads(OFFSETS.read_text())["made_of"]
+    assert made_of == origin(delta_spark_peer.jars, MAKER_OF_OFFSETS), "run `make peer-tables`, and commit what it made"
 
 
 def test_the_tables_that_are_kept_are_of_this_program_and_this_delta_spark(

@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.interop.kept_tables import OFFSETS
 
 from pyspark_delta.errors import InvalidOffsetError
 from pyspark_delta.streaming.offset import (
@@ -17,6 +18,7 @@ from pyspark_delta.streaming.offset import (
     Offset,
     check_table,
 )
+from pyspark_delta.streaming.schema_log import SchemaEntry
 
 ID = "f8a1e9b0-3b6a-4c36-9a4e-0a6a3a1f7a11"
 TEXTS = {
@@ -38,12 +40,37 @@ TEXTS = {
     ),
 }
 
+KEPT = json.loads(OFFSETS.read_text())["streams"]
+
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_offset_has_the_text_of_delta_spark(text: str) -> None:
     assert Offset.parse(text) == TEXTS[text]
     assert TEXTS[text].to_json() == text
     assert Offset.parse(json.loads(text)) == TEXTS[text]
+
+
+@pytest.mark.parametrize("stream", KEPT)
+def test_the_offsets_of_delta_spark_keep_text_and_order(stream: str) -> None:
+    texts = KEPT[stream]["offsets"]
+    read = [Offset.parse(text) for text in texts]
+    assert [offset.to_json() for offset in read] == texts
+    assert len(read) > 2
+    assert all(before < after for before, after in itertools.pairwise(read))
+
+
+def test_the_schema_log_of_delta_spark_keeps_its_values() -> None:
+    """The order of the features of a protocol has no meaning, and differs."""
+    texts = KEPT["schema_log"]["schema_log"]
+    assert len(texts) == 3
+    for text in texts:
+        assert _values(SchemaEntry.parse(f"v1\n{text}", "0").to_json()) == _values(text)
+
+
+def _values(entry: str) -> dict[str, object]:
+    values: dict[str, object] = json.loads(entry)
+    protocol = json.loads(str(values["protocolJson"]))["protocol"]
+    return {**values, "protocolJson": {k: sorted(v) if isinstance(v, list) else v for k, v in protocol.items()}}
 
 
 @given(
