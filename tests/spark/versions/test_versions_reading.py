@@ -102,9 +102,12 @@ def test_row_index_with_time_travel(delta_spark: SparkSession, path: str) -> Non
 
 
 def test_missing_files(delta_spark: SparkSession, path: str) -> None:
-    """Reading: a data file that is missing is named in the error"""
+    """Reading: a data file that is missing or damaged is named in the error"""
     frame = load(delta_spark, path)
     file = next(Path(path).glob("k=1/*.parquet"))
+    file.write_bytes(b"no Parquet " * 100)
+    with pytest.raises(DataFileError, match=f"{file.name}.*cannot be read as Parquet"):
+        frame.collect()
     file.unlink()
     with pytest.raises(DataFileError, match=f"{file.name}.*does not exist"):
         frame.collect()

@@ -27,11 +27,11 @@ _KEPT = 100
 _LONGEST_CHAIN = 10
 _UNREADABLE = "[FAILED_READ_FILE"
 _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
-# Spark 3.5 names the file in the message only, and not for every reason.
-_MISSING_IN_TEXT = re.compile(r"File (?P<path>.+?) does not exist\b")
-_UNREADABLE_IN_TEXT = re.compile(
-    r"Encountered error while reading file (?P<path>.+?)\. Details:|(?P<damaged>\S.*?) is not a Parquet file"
-)
+# Spark 3.5 names the file in the message only. Of any path, Hadoop says that the file does not exist; the advice is
+# Spark's.
+_ADVICE = "It is possible the underlying files have been updated"
+_MISSING_IN_TEXT = re.compile(rf"File (?P<path>.+?) does not exist\s+{_ADVICE}")
+_DAMAGED_IN_TEXT = re.compile(r"(?P<path>[\w+.-]+:/.*?) is not a Parquet file\. Expected magic number")
 
 _lock = Lock()
 _numbers = itertools.count(1)
@@ -132,22 +132,12 @@ def _find(java_exception: Any) -> Exception | None:
             cause = java_exception.getCause() or java_exception
             path = str(java_exception.getMessageParameters().get("path"))
             return _unreadable_file(path, None if text.startswith(_MISSING) else str(cause.getMessage()))
-        found = _missing_or_damaged(java_exception, text)
-        if found is not None:
-            return found
+        if (missing := _MISSING_IN_TEXT.match(text)) is not None:
+            return _unreadable_file(missing["path"], None)
+        if (damaged := _DAMAGED_IN_TEXT.match(text)) is not None:
+            return _unreadable_file(damaged["path"], text)
         java_exception = java_exception.getCause()
     return None
-
-
-def _missing_or_damaged(java_exception: Any, text: str) -> DeltaError | None:
-    """Return the error for a data file that Spark 3.5 cannot read; None for other exceptions, and other files."""
-    missing, damaged = _MISSING_IN_TEXT.match(text), _UNREADABLE_IN_TEXT.match(text)
-    if missing is not None:
-        return _unreadable_file(missing["path"], None)
-    if damaged is None:
-        return None
-    cause = java_exception.getCause() or java_exception
-    return _unreadable_file(damaged["path"] or damaged["damaged"], str(cause.getMessage()))
 
 
 def _unreadable_file(path: str, reason: str | None) -> DeltaError | None:
