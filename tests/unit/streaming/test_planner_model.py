@@ -7,7 +7,7 @@ repeated.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,19 @@ from typing import Any, NamedTuple
 import pytest
 from tests.hand_made import Json
 from tests.lengths import length
-from tests.unit.streaming.tables import FIRST_TIME, ID, TABLE_ID, Log, Run, add, column, features, remove, vector
+from tests.unit.streaming.tables import (
+    FIRST_TIME,
+    ID,
+    TABLE_ID,
+    Log,
+    Run,
+    add,
+    column,
+    features,
+    metadata,
+    remove,
+    vector,
+)
 
 from pyspark_delta.errors import ChangedRowsError, StreamDataLossError
 from pyspark_delta.streaming.admission import Limits
@@ -27,20 +39,28 @@ SEEDS = range(length(24, 3000))
 STEPS = 40
 
 
+WHERE, SKIP = "p = 'x'", "userMetadata = 'skip'"
+
+
 class File(NamedTuple):
-    """A file of a stream: its position, its path and its size."""
+    """A file of a stream: its position, its path, its size, and if `WHERE` may be true for its rows."""
 
     position: tuple[int, int, int]
     path: str
     size: int
+    is_possible: bool
 
 
 @dataclass
 class Commit:
-    """What the model knows of a commit: the files that it adds with a change of data, and if it removes any."""
+    """What the model knows of a commit: the files that it adds with a change of data, and if it removes any.
 
-    files: list[tuple[str, int]]
+    `SKIP` is true for a marked commit.
+    """
+
+    files: list[Json]
     removes: bool
+    marked: bool
     lost: bool = False
 
 
@@ -67,14 +87,17 @@ class Table:
         self.configuration = {"delta.columnMapping.mode": "name"} if self.mapped else {}
         names = (["columnMapping"] if self.mapped else []) + (["deletionVectors"] if self.vectors else [])
         self.protocol = features(*names) if names else None
-        self._note(lambda: self.log.create(*self.columns, protocol=self.protocol, **self._metadata()), [], False)
+        self.commits.append(Commit([], removes=False, marked=False))
+        self.states.append({})
+        self.log.create(*self.columns, protocol=self.protocol, **self._metadata())
 
     def _metadata(self) -> dict[str, Any]:
         return {"partition": ["p"] if self.partitioned else [], "configuration": self.configuration}
 
-    def _note(self, write: Callable[[], int], files: list[tuple[str, int]], removes: bool) -> None:
-        write()
-        self.commits.append(Commit(files, removes))
+    def _write(self, *actions: Json, files: Sequence[Json] = (), removes: bool = False) -> None:
+        marked = self.chosen.random() < 0.15
+        self.log.commit(*actions, operation="X", **({"userMetadata": "skip"} if marked else {}))
+        self.commits.append(Commit(list(files), removes, marked))
         self.states.append(dict(self.live))
 
     def change(self) -> None:
@@ -119,8 +142,7 @@ class Table:
             {"txn": {"appId": "a", "version": self.number}},
             {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
         ]
-        action = self.chosen.choice([[], actions[:1], actions])
-        self._note(lambda: self.log.commit(*action), [], False)
+        self._write(*self.chosen.choice([[], actions[:1], actions]))
 
     def properties(self) -> None:
         """Change the metadata, and not the schema."""
@@ -128,12 +150,9 @@ class Table:
         self.configuration = {**self.configuration, "owner": str(self.number)}
         changed = {"partitionColumns": ["p"] if self.partitioned else []}
         made = {"configuration": self.configuration, **changed}
-        from tests.unit.streaming.tables import metadata
-
         added = [self._new()] if self.chosen.random() < 0.5 else []
         self._remember(added, [])
-        files = [(a["add"]["path"], a["add"]["size"]) for a in added]
-        self._note(lambda: self.log.commit(metadata(*self.columns, **made), *added), files, False)
+        self._write(metadata(*self.columns, **made), *added, files=added)
 
     def _new(self, **extra: Any) -> Json:
         self.number += 1
@@ -158,8 +177,8 @@ class Table:
         self.chosen.shuffle(order)
         actions = [actions[number] for number in order]
         self._remember(added, removed)
-        files = [(a["add"]["path"], a["add"]["size"]) for a in actions if "add" in a and data_change]
-        self._note(lambda: self.log.commit(*actions, operation="X"), files, bool(removed) and data_change)
+        files = [action for action in actions if "add" in action and data_change]
+        self._write(*actions, files=files, removes=bool(removed) and data_change)
 
     def _vector_of(self, path: str) -> Json:
         found = self.live[path]["add"].get("deletionVector")
@@ -198,23 +217,36 @@ class Model:
         if not self.start.initial:
             return []
         live = self.table.states[self.start.version].values()
-        ordered = sorted((a["add"]["modificationTime"], a["add"]["path"].encode(), a["add"]["size"]) for a in live)
-        version = self.start.version
-        return [File((version, 0, i), path.decode(), size) for i, (_, path, size) in enumerate(ordered)]
+        ordered = sorted(live, key=lambda action: (action["add"]["modificationTime"], action["add"]["path"].encode()))
+        return self._files(self.start.version, 0, ordered)
+
+    def _files(self, version: int, phase: int, actions: list[Json]) -> list[File]:
+        """The files of a snapshot (phase 0) or a commit (phase 1), in order."""
+        files = []
+        for index, made in enumerate(action["add"] for action in actions):
+            possible = (
+                self.options.where is None or not self.table.partitioned or "x" in made["partitionValues"].values()
+            )
+            files.append(File((version, phase, index), made["path"], made["size"], possible))
+        return files
+
+    def skips(self, version: int) -> bool:
+        """True for a commit that the options skip."""
+        return self.options.skip_commits_where is not None and self.table.commits[version].marked
 
     def refuses(self, version: int) -> bool:
         """True for a commit with which the stream cannot go on."""
         commit = self.table.commits[version]
-        if not commit.removes or self.options.skip_change_commits:
+        if not commit.removes or self.options.skip_change_commits or self.skips(version):
             return False
         return not (self.options.allows_changes if commit.files else self.options.allows_deletes)
 
     def of_commit(self, version: int) -> list[File]:
         """The files of a commit."""
         commit = self.table.commits[version]
-        if commit.lost or (commit.removes and self.options.skip_change_commits):
+        if commit.lost or (commit.removes and self.options.skip_change_commits) or self.skips(version):
             return []
-        return [File((version, 1, i), path, size) for i, (path, size) in enumerate(commit.files)]
+        return self._files(version, 1, commit.files)
 
     def between(self, start: Offset, end: Offset) -> list[str]:
         """The paths of a batch."""
@@ -222,7 +254,7 @@ class Model:
         first = self.start.version + 1 if self.start.initial else self.start.version
         for version in range(first, len(self.table.commits)):
             files += self.of_commit(version)
-        chosen = [file.path for file in files if start.position < file.position <= end.position]
+        chosen = [file.path for file in files if start.position < file.position <= end.position and file.is_possible]
         exclude = self.options.exclude
         return [path for path in chosen if exclude is None or not exclude.search(path)]
 
@@ -256,8 +288,8 @@ class Model:
             for file in files:
                 if is_full():
                     return position
-                files_left = None if files_left is None else files_left - 1
-                bytes_left = None if bytes_left is None else bytes_left - file.size
+                files_left = None if files_left is None else files_left - file.is_possible
+                bytes_left = None if bytes_left is None else bytes_left - file.size * file.is_possible
                 position = Offset(TABLE_ID, file.position[0], file.position[2], file.position[1] == 0)
             position = Offset(TABLE_ID, position.version + 1)
 
@@ -278,6 +310,10 @@ def random_options(chosen: random.Random, table: Table) -> dict[str, str]:
         options["startingTimestamp"] = _time(FIRST_TIME + 1000 * chosen.randint(0, latest) - chosen.choice([0, 1, 999]))
     if chosen.random() < 0.2:
         options["excludeRegex"] = chosen.choice(["^Z/", "5", "%20"])
+    if chosen.random() < 0.3:
+        options["where"] = WHERE
+    if chosen.random() < 0.3:
+        options["skipCommitsWhere"] = SKIP
     return options
 
 
