@@ -149,7 +149,7 @@ class Table:
         self.number += 1
         self.configuration = {**self.configuration, "owner": str(self.number)}
         changed = {"partitionColumns": ["p"] if self.partitioned else []}
-        made = {"configuration": self.configuration, **changed}
+        made: dict[str, Any] = {"configuration": self.configuration, **changed}
         added = [self._new()] if self.chosen.random() < 0.5 else []
         self._remember(added, [])
         self._write(metadata(*self.columns, **made), *added, files=added)

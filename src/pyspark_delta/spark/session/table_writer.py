@@ -52,6 +52,9 @@ class DeltaAwareTableWriter(ClusteringMixin, OptionsMixin):
         self._delta_partitioning = tuple(column_name(one, "partitionedBy") for one in (col, *cols))
         return self
 
+    def clusterBy(self, col: str, *cols: str) -> Any:
+        return super().clusterBy(col, *cols)
+
     def create(self) -> None:
         self._delta_write(super().create, "error", statement="CREATE TABLE AS SELECT")
 
