@@ -54,7 +54,7 @@ def _prepared(reader: str, location: str) -> Prepared:
 
 
 def _first_batch(spark: Any, location: str) -> int:
-    """Start a query, wait for its first batch, and return the number of files that it had in its checkpoint."""
+    """Start a query, wait for its first batch, and return the index of the last file of the batch."""
     with tempfile.TemporaryDirectory(prefix="stream-") as checkpoint:
         frame = spark.readStream.format("delta").option("maxFilesPerTrigger", FILES_OF_A_BATCH).load(location)
         writer = frame.where("false").writeStream.format("noop").option("checkpointLocation", checkpoint)

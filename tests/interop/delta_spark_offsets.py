@@ -85,16 +85,9 @@ def _schema_log(folder: Path) -> list[str]:
 
 def main(out: str, *jars: str) -> None:
     """Run all streams in one session."""
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", ",".join(jars))
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    from delta_spark_session import session  # beside this file, which tests import too
+
+    spark = session(list(jars))
     with tempfile.TemporaryDirectory() as folder:
         made = {name: offsets(spark, folder, name) for name in STREAMS}
     Path(out).write_text(json.dumps(made, indent=1) + "\n")

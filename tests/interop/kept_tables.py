@@ -2,7 +2,7 @@
 
 `delta_spark_tables.tar.xz` is what `delta_spark_tables.py` left, of all tables but those of which each run makes new
 ones. `delta_spark_offsets.json` has the offsets of its streams. Each says which program and which JAR files made it;
-`make peer-tables` makes them anew.
+`make peer-tables` writes them again.
 """
 
 from __future__ import annotations

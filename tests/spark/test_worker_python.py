@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.user_scripts import answer_of, run
 
 import pyspark_delta
 from pyspark_delta.spark.conf import sessions, worker_python
 from pyspark_delta.spark.conf.worker_python import use_running_python
 from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip
 from pyspark_delta.table import Table
-
-BEGIN = """
-import json, sys
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
-import pyspark_delta
-builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
-path = sys.argv[1]
-"""
-
-
-def run(code: str, python: Path, path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program with this Python, which the PATH does not name: its `python3` is the one given."""
-    activated = Path(sys.executable).parent
-    found = [place for place in os.environ["PATH"].split(os.pathsep) if Path(place) != activated]
-    kept = {k: v for k, v in os.environ.items() if k not in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "VIRTUAL_ENV")}
-    kept |= {
-        "PATH": os.pathsep.join([str(python.parent), *found]),
-        "PYTHONPATH": str(Path(pyspark_delta.__file__).parents[1]),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    return subprocess.run(
-        [sys.executable, "-c", BEGIN + code, str(path)],
-        capture_output=True,
-        text=True,
-        env=kept,
-        check=False,
-    )
-
-
-def answer_of(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_local_workers_run_the_python_of_an_environment_that_is_not_activated(

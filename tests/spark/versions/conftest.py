@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture
 def path(delta_spark: SparkSession, tmp_path: Path) -> str:
-    """A table with the rows 0 to 9, partitioned by `k`, at version 0, and the row 10 from version 1 on."""
+    """A table with the rows 0 to 9, partitioned by `k`, at version 0; its change data feed begins at version 1."""
     path = str(tmp_path / "t")
     rows = delta_spark.range(10).selectExpr("id", "CAST(id % 3 AS INT) AS k", "CAST(id AS STRING) AS s")
-    rows.coalesce(1).write.format("delta").partitionBy("k").option("delta.enableChangeDataFeed", "true").save(path)
+    rows.coalesce(1).write.format("delta").partitionBy("k").save(path)
     delta_spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     return path

@@ -5,8 +5,6 @@ The first line of each docstring is a row of docs/spark-versions.md; `since` say
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +14,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from tests.spark.user_scripts import answer_of, run
 from tests.spark.versions.frames import ids, load
 
-import pyspark_delta
 from pyspark_delta import DeltaTable, IdentityGenerator, Table
 from pyspark_delta.errors import MissingDependencyError, UnsupportedTableError
 
@@ -27,20 +25,12 @@ pytestmark = pytest.mark.versions
 
 def test_activated_environments(tmp_path: Path) -> None:
     """Writing: a script of an activated environment, without settings"""
-    script = "\n".join(
-        (
-            "import sys, pyspark_delta",
-            "from pyspark.sql import SparkSession",
-            "builder = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')",
-            "spark = pyspark_delta.enable(builder.getOrCreate())",
-            "spark.range(3).write.format('delta').save(sys.argv[1])",
-        )
-    )
-    activated = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    activated["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    activated["PYTHONPATH"] = str(Path(pyspark_delta.__file__).parents[1])
-    subprocess.run([sys.executable, "-c", script, str(tmp_path / "t")], env=activated, check=True, capture_output=True)
-    assert Table.open(str(tmp_path / "t")).scan().to_arrow().num_rows == 3
+    code = """
+spark = pyspark_delta.enable(builder.master("local[1]").getOrCreate())
+spark.range(3).write.format("delta").save(path)
+print(spark.read.format("delta").load(path).count())
+"""
+    assert answer_of(run(code, Path(sys.executable), tmp_path / "t")) == 3
 
 
 def test_save_modes(delta_spark: SparkSession, path: str) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import to_str
 
@@ -90,9 +90,10 @@ class ClusteringMixin(DeltaMixin):
         if self._delta_clustering and not self._delta_can_cluster():
             columns = ", ".join(map(repr, self._delta_clustering))
             raise MissingDependencyError(
-                f"PySpark {version('pyspark')} has no clusterBy, which Spark has from 4.0 on, found "
+                f"PySpark {pyspark.__version__} has no clusterBy, which Spark has from 4.0 on, found "
                 f"clusterBy({columns}). Nothing was written. Leave clusterBy out, {instead}, or install PySpark 4.0 or "
-                "later."
+                "newer.",
+                version=pyspark.__version__,
             )
 
 
