@@ -100,7 +100,7 @@ class StreamPlanner:
         position = self._beginning(bound) if start is None else self._own(start)
         if (barrier := self._next_barrier(position)) is not None:
             return barrier
-        self._check_position(position, is_beginning=start is None)
+        self._check_position(position, is_first=start is None, is_planned=True)
         admission = Admission(self._options.limits if limits is None else limits)
         end = self._admit(position, admission, bound)
         if not self._has_warned and not position.initial:
@@ -149,7 +149,7 @@ class StreamPlanner:
         if _last_version(end) > self._log.latest_version:
             self._log.refresh()
         position = self._beginning_before(end) if start is None else start
-        self._check_position(position, is_beginning=False)
+        self._check_position(position, is_first=start is None, is_planned=False)
         self._check_end(end)
         initial = None
         if position.initial:
@@ -279,8 +279,11 @@ class StreamPlanner:
     def _own(self, offset: Offset) -> Offset:
         return check_table(offset, self.table_id, self._start.location)
 
-    def _check_position(self, position: Offset, *, is_beginning: bool) -> None:
-        """Check that the table still has the versions that were read, and that its columns can be read from there."""
+    def _check_position(self, position: Offset, *, is_first: bool, is_planned: bool) -> None:
+        """Check that the table still has the versions that were read, and that its columns can be read from there.
+
+        `is_first` is True for the first batch of a query, `is_planned` for one that is planned, and not repeated.
+        """
         latest = self._log.latest_version
         if position.version > latest + 1:
             raise StreamDataLossError(
@@ -293,19 +296,31 @@ class StreamPlanner:
                 location=self._start.location,
             )
 
-        if not self._checked_start:
-            self._checked_start = True
-            if self._tracking is not None and (is_beginning or self._tracking.is_new):
-                self._begin_tracking(self._tracking, position)
-            if not position.initial and self._tracking is None:
-                self._check_earlier_schema(position.version)
+        if self._checked_start:
+            return
+        if self._tracking is None:
+            self._check_earlier_schema(position, is_first=is_first)
+        elif (is_first and is_planned) or self._tracking.is_new:
+            self._begin_tracking(self._tracking, position)
+        self._checked_start = True
 
-    def _check_earlier_schema(self, version: int) -> None:
-        """Check that the first files can be read: no commit from `version` on need declare their schema."""
-        if 0 < version <= self._start.version:
+    def _check_earlier_schema(self, position: Offset, *, is_first: bool) -> None:
+        """Check that the first files can be read: no later commit need declare their schema.
+
+        A query that goes on between two versions has returned rows of the one before, whose columns it must not lose.
+        """
+        if position.initial:
+            return  # checked when it is opened
+        goes_on = not is_first and position.index < 0
+        version = position.version - 1 if goes_on else min(position.version, self._log.latest_version)
+        if version >= 0:
+            self._check_schema_at(version)
+
+    def _check_schema_at(self, version: int) -> None:
+        if version != self._start.version:
             # Cleaned up, or a commit is missing, which is reported when it is read.
             with suppress(VersionNotFoundError, CorruptLogError):
-                self._check_schema(self._start.at_version(version - 1))
+                self._check_schema(self._start.at_version(version))
 
     def _check_schema(self, snapshot: Snapshot) -> None:
         later = snapshot.version > self._start.version

@@ -221,9 +221,29 @@ def test_column_mapping(columns: list[Json], problem: str) -> None:
     refused(run, StreamSchemaError, SCHEMA_LOG, "version 3", problem)
     behind = run.restart()
     behind.end = Offset(TABLE_ID, 2)
-    with pytest.raises(StreamSchemaError) as caught:  # it has not read `y`, whose columns had other names
-        behind.planner.latest(behind.end)
-    assert caught.value.error_class == SCHEMA_LOG
+    for _ in range(2):  # it has not read `y`, whose columns had other names
+        refused(behind, StreamSchemaError, SCHEMA_LOG, "version 1")
+
+
+def test_a_stream_begins_with_the_version_that_renames_a_column() -> None:
+    log, mode = Log(), {"configuration": {"delta.columnMapping.mode": "name"}}
+    log.create(mapped("a", "c1", 1), mapped("b", "c2", 2), protocol=features("columnMapping"), **mode)
+    log.append("x")
+    log.commit(metadata(mapped("a", "c1", 1), mapped("c", "c2", 2), **mode), add("y"), add("z"))
+    run = log.stream(startingVersion=2, maxFilesPerTrigger=1)
+    assert run.next() == ["y"]
+    assert run.restart().paths(None, Offset(TABLE_ID, 2, 0)) == ["y"]
+    assert run.restart().all() == ["z"]
+
+
+@pytest.mark.parametrize("start", [2, "latest"])
+def test_the_schema_changed_before_a_stream_began(log: Log, start: int | str) -> None:
+    run = log.stream(startingVersion=start)  # and after its schema was chosen
+    log.commit(metadata(ID, column("more")))
+    log.append("c")
+    for _ in range(2):
+        refused(run, StreamSchemaError, RESTART, "version 2" if start == 2 else "version 3", "column 'more'")
+    assert run.restart().all() == (["c"] if start == 2 else [])
 
 
 def test_a_protocol_that_cannot_be_read(log: Log) -> None:

@@ -150,4 +150,4 @@ def test_commits_that_change_rows_are_read_once_in_a_stream_of_new_rows(counts: 
     log.append("c")
     counts.reset()
     assert sorted(run.all()) == ["a", "b", "c"]
-    assert sorted(commits_read(counts)) == [0, 1, 2, 3]  # the schema before the first is that of version 0
+    assert sorted(commits_read(counts)) == [1, 2, 3]
