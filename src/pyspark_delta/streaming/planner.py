@@ -212,6 +212,8 @@ class StreamPlanner:
         """Yield the commits of some versions, from the first one that exists if lost commits are tolerated."""
         if first <= last and self._options.on_data_loss is OnDataLoss.SKIP:
             earliest = self._log.earliest_version(first)
+            if earliest is not None and first < earliest <= last:
+                self._check_schema_at(earliest)  # a lost commit may have declared another
             first = last + 1 if earliest is None else earliest
         yield from self._log.commits(first, last, expected)
 

@@ -328,6 +328,17 @@ def test_a_position_within_a_lost_commit_skips_no_other_file(cleaned: Log) -> No
     assert list(run.batches()) == [["6a", "6b"], ["6c"]]
 
 
+def test_a_lost_commit_changed_the_schema(cleaned: Log) -> None:
+    run = at(cleaned.stream(failOnDataLoss="false"), 6)
+    cleaned.commit(metadata(ID, column("more")))
+    cleaned.append("7")
+    cleaned.snapshot().checkpoint()
+    cleaned.append("8")
+    cleaned.lose(*range(8))
+    refused(run, StreamSchemaError, RESTART, "version 8", "column 'more'")
+    assert run.restart().all() == ["8"]
+
+
 def test_log_clean_up_between_finding_commits_and_reading_them(cleaned: Log) -> None:
     run = at(cleaned.stream(maxFilesPerTrigger=1), 1)
     run.planner.end_of_table()
