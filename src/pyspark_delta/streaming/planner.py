@@ -193,11 +193,18 @@ class StreamPlanner:
         return self._tracking is not None and self._tracking.is_barrier(commit.declared, self._start.configuration)
 
     def _next_barrier(self, position: Offset) -> Offset | None:
-        """Return the second barrier after the first one, and nothing later until the query starts again; None if the
-        stream is not at a change of the schema.
+        """Return the second barrier after the first one; None if the stream is not at a change of the schema.
+
+        Nothing comes after the second one until the query starts again. Raises StreamSchemaError there: the query may
+        have ended before it completed the first one, and Spark completes a batch only when there is a next one.
         """
-        if not position.is_barrier or not self._is_barrier(next(self._log.commits(position.version, position.version))):
+        if self._tracking is None or not position.is_barrier:
             return None
+        commit = next(self._log.commits(position.version, position.version))
+        if not self._is_barrier(commit):
+            return None
+        if position.index == AFTER_SCHEMA_CHANGE_INDEX:
+            raise self._tracking.evolve(commit.declared, self._start.configuration)
         return replace(position, index=AFTER_SCHEMA_CHANGE_INDEX)
 
     def _begin_tracking(self, tracking: SchemaTracking, position: Offset) -> None:
