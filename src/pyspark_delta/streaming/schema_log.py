@@ -30,10 +30,17 @@ from pyspark_delta.streaming.numbered_files import numbers_in
 _FORMAT = "v1"
 _TRACKED_PROPERTIES = "delta."
 
+NO_ENTRY = -1
+"""The number of the entry before one with which a stream begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaEntry:
-    """The schema of a stream from `version` on; `previous` is the number of the entry before, if it is a change."""
+    """The schema of a stream from `version` on.
+
+    `previous` is the number of the entry from which it changed, `NO_ENTRY` if the stream had read nothing before; None
+    is the number before its own.
+    """
 
     table_id: str
     version: int

@@ -15,7 +15,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.options import OnDataLoss, StreamOptions
-from pyspark_delta.streaming.schema_log import SchemaEntry, SchemaLog, is_tracked_change
+from pyspark_delta.streaming.schema_log import NO_ENTRY, SchemaEntry, SchemaLog, is_tracked_change
 
 RENAME, DROP, TYPE_CHANGE = "RENAME COLUMN", "DROP COLUMN", "TYPE WIDENING"
 _ALWAYS = "always"
@@ -72,16 +72,16 @@ class SchemaTracking:
         """Write the schema of the first version that the stream reads to the log.
 
         The log may have entries of a run that ended before its first batch; another one is written only if the schema
-        has changed since. Raises StreamSchemaError, so that the query starts again, if it reads with another schema.
+        has changed since, which needs no consent: nothing was read with the former one. Raises StreamSchemaError, so
+        that the query starts again, if it reads with another schema.
         """
-        is_other = is_tracked_change(reads, configuration)
-        if self._current is not None and not is_other:
-            return
-        number = 0 if self._current is None else self._current.number + 1
-        entry = SchemaEntry.of(configuration, version, self.source_path)
-        self.log.append(number, entry)
-        self._current = _Current(number, entry)
-        if is_other:
+        current = self._current
+        if current is None or is_tracked_change(current.entry.configuration(configuration), configuration):
+            number, previous = (0, None) if current is None else (current.number + 1, NO_ENTRY)
+            entry = SchemaEntry.of(configuration, version, self.source_path, previous)
+            self.log.append(number, entry)
+            self._current = _Current(number, entry)
+        if is_tracked_change(reads, configuration):
             raise self._evolution(version, configuration.location)
 
     def is_barrier(self, commit: Declared, reads: TableConfiguration) -> bool:

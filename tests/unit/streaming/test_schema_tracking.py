@@ -174,6 +174,45 @@ def test_a_change_before_the_first_batch_is_followed(
     assert query.rows[-1] == {"a": 3, "b": "z", "d": 6}
 
 
+def test_a_rename_before_the_first_batch_needs_no_consent(location: str, query: Query) -> None:
+    query.planner().latest(None)
+    Table.open(location).alter().rename_column("b", "c")
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    assert query.run() == [{"a": 1, "c": "x"}]
+    assert [entry.get("previousMetadataSeqNum") for entry in query.entries] == [None, -1]
+    Table.open(location).alter().rename_column("c", "d")
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    with pytest.raises(StreamSchemaError, match="allowSourceColumnRename"):
+        query.run()
+
+
+def test_a_query_that_ended_between_the_barriers_goes_on(location: str, query: Query) -> None:
+    """Its last offset is the second barrier, and the first one was not completed."""
+    query.run()
+    Table.open(location).alter().add_columns("d INT")
+    Table.open(location).append({"a": [2], "b": ["y"], "d": [5]})
+    planner = query.planner()
+    for _ in range(2):
+        end = planner.latest(planner.parse(query.offsets[-1]))
+        assert end is not None
+        query.offsets.append(end.to_json())
+    assert query.positions[1:] == [(2, -20), (2, -19)]
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    assert query.run() == [{"a": 2, "b": "y", "d": 5}]
+
+
+def test_a_planner_with_another_schema_than_the_first_version_returns_nothing(location: str, query: Query) -> None:
+    Table.open(location).alter().rename_column("b", "c")
+    planner = query.planner(startingVersion="1")
+    for _ in range(2):
+        with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+            planner.latest(None)
+    assert [entry["deltaCommitVersion"] for entry in query.entries] == [1]
+
+
 def test_lost_data_and_schema_tracking_exclude_each_other(location: str, query: Query) -> None:
     with pytest.raises(InvalidOptionError, match="exclude each other"):
         query.run(failOnDataLoss="false")
