@@ -1,4 +1,4 @@
-"""Streams of random tables, against a model that knows every file, its version and its index.
+"""Streams of random tables, against a model that knows every file, its version and its index, and every schema.
 
 A seed chooses the table, its commits, the options, the limits of each batch, and when the query restarts or a batch is
 repeated.
@@ -7,314 +7,62 @@ repeated.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TypeVar
 
 import pytest
-from tests.hand_made import Json
 from tests.lengths import length
-from tests.unit.streaming.tables import (
-    FIRST_TIME,
-    ID,
-    TABLE_ID,
-    Log,
-    Run,
-    add,
-    column,
-    features,
-    metadata,
-    remove,
-    vector,
-)
+from tests.unit.streaming.planner_model import EVOLUTION, File, Model, Refusal
+from tests.unit.streaming.random_schemas import DROP, INCOMPATIBLE, RENAME, RESTART, TYPE_CHANGE
+from tests.unit.streaming.random_tables import Table
+from tests.unit.streaming.tables import FIRST_TIME, TABLE_ID, Log
 
-from pyspark_delta.errors import ChangedRowsError, StreamDataLossError
 from pyspark_delta.streaming.admission import Limits
-from pyspark_delta.streaming.offset import BASE_INDEX, Offset
+from pyspark_delta.streaming.contents import BatchFiles
+from pyspark_delta.streaming.offset import Offset
 from pyspark_delta.streaming.options import OnDataLoss, StreamOptions
 from pyspark_delta.streaming.planner import StreamPlanner
 
 SEEDS = range(length(24, 3000))
 STEPS = 40
-
-
 WHERE, SKIP = "p = 'x'", "userMetadata = 'skip'"
-
-
-class File(NamedTuple):
-    """A file of a stream: its position, its path, its size, and if `WHERE` may be true for its rows."""
-
-    position: tuple[int, int, int]
-    path: str
-    size: int
-    is_possible: bool
-
-
-@dataclass
-class Commit:
-    """What the model knows of a commit: the files that it adds with a change of data, and if it removes any.
-
-    `SKIP` is true for a marked commit.
-    """
-
-    files: list[Json]
-    removes: bool
-    marked: bool
-    lost: bool = False
-
-
-class Table:
-    """A table that changes at random."""
-
-    def __init__(self, chosen: random.Random, log: Log) -> None:
-        self.chosen, self.log = chosen, log
-        self.live: dict[str, Json] = {}
-        self.commits: list[Commit] = []
-        self.states: list[dict[str, Json]] = []
-        self.partitioned = chosen.random() < 0.3
-        self.mapped = chosen.random() < 0.3
-        self.vectors = chosen.random() < 0.5
-        self.number = 0
-        self._create()
-
-    def _create(self) -> None:
-        identifier: dict[str, Any] = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c1"}
-        other: dict[str, Any] = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "c2"}
-        self.columns = (
-            (column("id", **identifier), column("p", "string", **other)) if self.mapped else (ID, column("p", "string"))
-        )
-        self.configuration = {"delta.columnMapping.mode": "name"} if self.mapped else {}
-        names = (["columnMapping"] if self.mapped else []) + (["deletionVectors"] if self.vectors else [])
-        self.protocol = features(*names) if names else None
-        self.commits.append(Commit([], removes=False, marked=False))
-        self.states.append({})
-        self.log.create(*self.columns, protocol=self.protocol, **self._metadata())
-
-    def _metadata(self) -> dict[str, Any]:
-        return {"partition": ["p"] if self.partitioned else [], "configuration": self.configuration}
-
-    def _write(self, *actions: Json, files: Sequence[Json] = (), removes: bool = False) -> None:
-        marked = self.chosen.random() < 0.15
-        self.log.commit(*actions, operation="X", **({"userMetadata": "skip"} if marked else {}))
-        self.commits.append(Commit(list(files), removes, marked))
-        self.states.append(dict(self.live))
-
-    def change(self) -> None:
-        """Commit something."""
-        kinds = [self.append] * 6 + [self.delete, self.rewrite, self.optimize, self.nothing, self.properties]
-        self.chosen.choice([*kinds, self.mark_rows] if self.vectors else kinds)()
-        if self.chosen.random() < 0.15:
-            self.log.snapshot().checkpoint()
-
-    def append(self) -> None:
-        """Add several files, or none."""
-        added = [self._new() for _ in range(self.chosen.choice([0, 1, 1, 2, 3, 5, 8]))]
-        self._commit(added, [])
-
-    def delete(self) -> None:
-        """Remove whole files."""
-        self._commit([], self._some_live())
-
-    def rewrite(self) -> None:
-        """Replace files, with adds and removes in any order."""
-        self._commit([self._new() for _ in range(self.chosen.randint(1, 3))], self._some_live())
-
-    def mark_rows(self) -> None:
-        """Give files deletion vectors."""
-        removed = self._some_live()
-        added = []
-        for path in removed:
-            marked = {**self.live[path]["add"], **vector(self.chosen.randrange(100)), "dataChange": True}
-            added.append({"add": marked})
-        self._commit(added, removed)
-
-    def optimize(self) -> None:
-        """Replace files by others with the same rows."""
-        removed = self._some_live()
-        added = [self._new(dataChange=False)] if removed else []
-        self._commit(added, removed, data_change=False)
-
-    def nothing(self) -> None:
-        """Commit no file."""
-        self.number += 1
-        actions = [
-            {"txn": {"appId": "a", "version": self.number}},
-            {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
-        ]
-        self._write(*self.chosen.choice([[], actions[:1], actions]))
-
-    def properties(self) -> None:
-        """Change the metadata, and not the schema."""
-        self.number += 1
-        self.configuration = {**self.configuration, "owner": str(self.number)}
-        changed = {"partitionColumns": ["p"] if self.partitioned else []}
-        made: dict[str, Any] = {"configuration": self.configuration, **changed}
-        added = [self._new()] if self.chosen.random() < 0.5 else []
-        self._remember(added, [])
-        self._write(metadata(*self.columns, **made), *added, files=added)
-
-    def _new(self, **extra: Any) -> Json:
-        self.number += 1
-        path = f"{self.chosen.choice(['', 'p=1/', 'a%20b/', 'é%25/', 'Z/'])}{self.chosen.random():.3f}-{self.number}"
-        partition = {"c2" if self.mapped else "p": self.chosen.choice(["x", None])} if self.partitioned else {}
-        made = add(path, self.chosen.choice([0, 1, 5, 10, 100]), partition, **extra)
-        made["add"]["modificationTime"] = self.chosen.randrange(6)
-        return made
-
-    def _some_live(self) -> list[str]:
-        return self.chosen.sample(sorted(self.live), min(len(self.live), self.chosen.randint(1, 3)))
-
-    def _remember(self, added: list[Json], removed: list[str]) -> None:
-        for path in removed:
-            del self.live[path]
-        self.live.update((action["add"]["path"], action) for action in added)
-
-    def _commit(self, added: list[Json], removed: list[str], *, data_change: bool = True) -> None:
-        gone = [remove(path, dataChange=data_change, **self._vector_of(path)) for path in removed]
-        actions = [*added, *gone]
-        order = list(range(len(actions)))
-        self.chosen.shuffle(order)
-        actions = [actions[number] for number in order]
-        self._remember(added, removed)
-        files = [action for action in actions if "add" in action and data_change]
-        self._write(*actions, files=files, removes=bool(removed) and data_change)
-
-    def _vector_of(self, path: str) -> Json:
-        found = self.live[path]["add"].get("deletionVector")
-        return {"deletionVector": found} if found else {}
-
-    def clean_up(self, before: int) -> None:
-        """Remove old commits after a checkpoint of the latest version."""
-        self.log.snapshot().checkpoint()
-        gone = [version for version in range(before) if not self.commits[version].lost]
-        self.log.lose(*gone)
-        for version in gone:
-            self.commits[version].lost = True
-
-
-class Model:
-    """What a stream with some options must return."""
-
-    def __init__(self, table: Table, options: StreamOptions) -> None:
-        self.table, self.options = table, options
-        self.start = self._start()
-
-    def _start(self) -> Offset:
-        version = self.options.starting_version
-        latest = len(self.table.commits) - 1
-        if version == "latest":
-            return Offset(TABLE_ID, latest + 1)
-        if isinstance(version, int):
-            return Offset(TABLE_ID, version)
-        if self.options.starting_timestamp is not None:
-            times = [FIRST_TIME + 1000 * v for v in range(latest + 1)]
-            return Offset(TABLE_ID, next(v for v, t in enumerate(times) if t >= self.options.starting_timestamp))
-        return Offset(TABLE_ID, latest, BASE_INDEX, initial=True)
-
-    def initial(self) -> list[File]:
-        """The initial snapshot."""
-        if not self.start.initial:
-            return []
-        live = self.table.states[self.start.version].values()
-        ordered = sorted(live, key=lambda action: (action["add"]["modificationTime"], action["add"]["path"].encode()))
-        return self._files(self.start.version, 0, ordered)
-
-    def _files(self, version: int, phase: int, actions: list[Json]) -> list[File]:
-        """The files of a snapshot (phase 0) or a commit (phase 1), in order."""
-        files = []
-        for index, made in enumerate(action["add"] for action in actions):
-            possible = (
-                self.options.where is None or not self.table.partitioned or "x" in made["partitionValues"].values()
-            )
-            files.append(File((version, phase, index), made["path"], made["size"], possible))
-        return files
-
-    def skips(self, version: int) -> bool:
-        """True for a commit that the options skip."""
-        return self.options.skip_commits_where is not None and self.table.commits[version].marked
-
-    def refuses(self, version: int) -> bool:
-        """True for a commit with which the stream cannot go on."""
-        commit = self.table.commits[version]
-        if not commit.removes or self.options.skip_change_commits or self.skips(version):
-            return False
-        return not (self.options.allows_changes if commit.files else self.options.allows_deletes)
-
-    def of_commit(self, version: int) -> list[File]:
-        """The files of a commit."""
-        commit = self.table.commits[version]
-        if commit.lost or (commit.removes and self.options.skip_change_commits) or self.skips(version):
-            return []
-        return self._files(version, 1, commit.files)
-
-    def between(self, start: Offset, end: Offset) -> list[str]:
-        """The paths of a batch."""
-        files = self.initial()
-        first = self.start.version + 1 if self.start.initial else self.start.version
-        for version in range(first, len(self.table.commits)):
-            files += self.of_commit(version)
-        chosen = [file.path for file in files if start.position < file.position <= end.position and file.is_possible]
-        exclude = self.options.exclude
-        return [path for path in chosen if exclude is None or not exclude.search(path)]
-
-    def end(self, start: Offset, limits: Limits, last: int) -> Offset | type[Exception]:
-        """Where a batch ends, file by file."""
-        files_left, bytes_left = limits.files, limits.bytes
-
-        def is_full() -> bool:
-            return (files_left is not None and files_left <= 0) or (bytes_left is not None and bytes_left <= 0)
-
-        position = start
-        while True:
-            if position.initial:
-                files = self.initial()
-            else:
-                version = position.version
-                while version <= last and self.table.commits[version].lost:
-                    version += 1
-                if version > last:
-                    return position
-                if is_full():
-                    return position
-                if version > position.version:
-                    if self.options.on_data_loss is OnDataLoss.FAIL:
-                        return StreamDataLossError
-                    position = Offset(TABLE_ID, version)
-                if self.refuses(version):
-                    return ChangedRowsError
-                files = self.of_commit(version)
-            files = [file for file in files if file.position > position.position]
-            for file in files:
-                if is_full():
-                    return position
-                files_left = None if files_left is None else files_left - file.is_possible
-                bytes_left = None if bytes_left is None else bytes_left - file.size * file.is_possible
-                position = Offset(TABLE_ID, file.position[0], file.position[2], file.position[1] == 0)
-            position = Offset(TABLE_ID, position.version + 1)
+CONSENT = {
+    RENAME: "allowSourceColumnRename",
+    DROP: "allowSourceColumnDrop",
+    TYPE_CHANGE: "allowSourceColumnTypeChange",
+}
+T = TypeVar("T")
 
 
 def random_options(chosen: random.Random, table: Table) -> dict[str, str]:
     """Options of a stream."""
-    options: dict[str, str] = {"failOnDataLoss": chosen.choice(["true", "false"])}
+    options = {"failOnDataLoss": chosen.choice(["true", "false"]), **_random_start(chosen, table)}
     allows = chosen.choice(["", "ignoreDeletes", "ignoreChanges", "ignoreFileDeletion", "skipChangeCommits"])
     if allows:
         options[allows] = "true"
-    latest = len(table.commits) - 1
-    start = chosen.choice(["snapshot", "snapshot", "version", "latest", "time"])
-    if start == "version":
-        options["startingVersion"] = str(chosen.randint(0, latest))
-    elif start == "latest":
-        options["startingVersion"] = "latest"
-    elif start == "time" and not table.log.location.startswith("memory:"):
-        options["startingTimestamp"] = _time(FIRST_TIME + 1000 * chosen.randint(0, latest) - chosen.choice([0, 1, 999]))
     if chosen.random() < 0.2:
         options["excludeRegex"] = chosen.choice(["^Z/", "5", "%20"])
-    if chosen.random() < 0.3:
+    if chosen.random() < 0.3 and not table.schemas.renames_partition:
         options["where"] = WHERE
     if chosen.random() < 0.3:
         options["skipCommitsWhere"] = SKIP
+    if chosen.random() < 0.4:
+        options |= {"failOnDataLoss": "true", **schema_log(table)}
     return options
+
+
+def _random_start(chosen: random.Random, table: Table) -> dict[str, str]:
+    start = chosen.choice(["snapshot", "snapshot", "version", "latest", "time"])
+    if start == "version":
+        return {"startingVersion": str(chosen.randint(0, table.latest))}
+    if start == "latest":
+        return {"startingVersion": "latest"}
+    if start == "time" and not table.log.location.startswith("memory:"):
+        return {
+            "startingTimestamp": _time(FIRST_TIME + 1000 * chosen.randint(0, table.latest) - chosen.choice([0, 1, 999]))
+        }
+    return {}
 
 
 def _time(milliseconds: int) -> str:
@@ -323,62 +71,151 @@ def _time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
+def schema_log(table: Table) -> dict[str, str]:
+    """The option for a schema log."""
+    return {"schemaTrackingLocation": f"{table.log.location}-checkpoint/schemas"}
+
+
 def random_limits(chosen: random.Random) -> Limits:
     """Limits of a batch."""
     return Limits(chosen.choice([None, 1, 2, 3, 7, 1000]), chosen.choice([None, None, 1, 7, 120]))
 
 
+class Query:
+    """A query that makes the same turns with planners and with the model."""
+
+    def __init__(self, chosen: random.Random, table: Table) -> None:
+        self.chosen, self.table = chosen, table
+        self.given = random_options(chosen, table)
+        self.model = Model(table, StreamOptions.parse(self.given))
+        self.end: Offset | None = None
+        self.seen: list[tuple[Offset | None, Offset]] = []
+        self.restart()
+
+    # ------------------------------------------------------------------------------------------------------- turns
+    def restart(self, **more: str) -> None:
+        """Make another planner, with more options, and the consent for which it asks."""
+        self.given |= more
+        self.bound: Offset | None = None
+        self.model.options = StreamOptions.parse(self.given)
+        refusal = self.model.begin_run()
+        planner = self._made(lambda: StreamPlanner(self.table.log.snapshot(), self.model.options), refusal)
+        if planner is None:
+            version = self.model.log.entries[-1][0]
+            refused = self.model.log.refused(self.model.options)
+            self.restart(**{CONSENT[kind]: self.chosen.choice(["always", str(version)]) for kind in refused})
+        else:
+            self.planner = planner
+
+    def choose_bound(self) -> None:
+        """End the run at what is available now."""
+        self.bound = self.planner.end_of_table()
+        assert self.bound == Offset(TABLE_ID, self.table.latest + 1)
+
+    def clean_up(self) -> None:
+        """Remove old commits, sometimes of versions that were not read."""
+        if self.end is None or self.end.initial or self.chosen.random() < 0.7:
+            return
+        self.table.clean_up(
+            self.chosen.randint(0, self.table.latest if self.chosen.random() < 0.2 else self.end.version)
+        )
+        self.seen.clear()
+        self.restart()  # a planner still returns what it has read
+
+    def repeat(self) -> None:
+        """Ask for a former batch again, sometimes after a restart."""
+        if self.seen:
+            if self.chosen.random() < 0.5:
+                self.restart()
+            self.returned(*self.chosen.choice(self.seen))
+
+    def next_batch(self) -> None:
+        """Plan a batch, return it, and complete it; the query may restart in between."""
+        start, limits = self.end, random_limits(self.chosen)
+        if start is not None and self.chosen.random() < 0.2 and not self._release(start):
+            return
+        last = self.table.latest if self.bound is None else self.bound.version - 1
+        expected = self.model.latest(start, limits, last)
+        end = self._made(lambda: self.planner.latest(start, limits, self.bound), expected)
+        if end is None:
+            return
+        assert end == expected
+        if self.chosen.random() < 0.1:  # before the offset was kept
+            self.restart()
+            return
+        if self.chosen.random() < 0.1:
+            self.restart()
+        files = self.returned(start, end)
+        if files is None:
+            return
+        self._check_schema(files)
+        if end != start:
+            self.seen.append((start, end))
+        self.end = end
+        if self.chosen.random() < 0.7:
+            self._release(end)
+
+    # ------------------------------------------------------------------------------------------------------- steps
+    def returned(self, start: Offset | None, end: Offset) -> list[File] | None:
+        """Return the files of a batch; None if an error was expected and raised."""
+        expected = self.model.batch(start, end)
+        parts = self._made(lambda: self.planner.batch(start, end), expected)
+        if parts is None or isinstance(expected, Refusal):
+            return None
+        self._check_parts(parts)
+        assert [path for part in parts for path in part.files["path"].to_pylist()] == [file.path for file in expected]
+        return expected
+
+    def _release(self, end: Offset) -> bool:
+        expected = self.model.release(end)
+        self._made(lambda: self.planner.release(end), expected)
+        return expected is None
+
+    def _check_parts(self, parts: list[BatchFiles]) -> None:
+        """The rows have the schema of the run."""
+        expected = [(one.name, one.type, one.nullable) for one in self.model.reads.columns]
+        for part in parts:
+            assert [(one.name, str(one.type), one.nullable) for one in part.source.schema.fields] == expected
+
+    def _check_schema(self, files: list[File]) -> None:
+        """The schema of the run can read the files of a new batch, and is the very same with a schema log."""
+        if any(commit.lost for commit in self.table.commits):
+            return
+        for written in {self.table.commits[file.position[0]].schema for file in files}:
+            assert written == self.model.reads if self.model.is_tracked else self.model.reads.can_read(written)
+
+    def _made(self, call: Callable[[], T], expected: object) -> T | None:
+        """Return what a call returns; None if it raises an error, which has to be the expected one."""
+        if not isinstance(expected, Refusal):
+            return call()
+        with pytest.raises(expected.kind) as caught:
+            call()
+        assert expected.error_class in (None, caught.value.error_class)
+        assert expected.version in (None, caught.value.facts.get("version"))
+        self._recover(expected)
+        return None
+
+    def _recover(self, refusal: Refusal) -> None:
+        """Do what the message says, mostly. The same planner has to raise the error again."""
+        is_restarting = self.chosen.random() < 0.8
+        if refusal.error_class in (EVOLUTION, RESTART) and is_restarting:
+            self.restart()
+        can_track = self.model.options.on_data_loss is OnDataLoss.FAIL and not self.table.commits[0].lost
+        if refusal.error_class == INCOMPATIBLE and is_restarting:
+            self.restart(**(schema_log(self.table) if can_track else {}))
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_stream_returns_every_file_once_in_order(seed: int, tmp_path: Path) -> None:
     chosen = random.Random(seed)
-    table = Table(chosen, Log(str(tmp_path)) if seed % 4 == 0 else Log())
+    table = Table(chosen, Log(str(tmp_path / "table")) if seed % 4 == 0 else Log())
     for _ in range(chosen.randrange(15)):
         table.change()
-    options = StreamOptions.parse(random_options(chosen, table))
-    model, run = Model(table, options), Run(table.log, options)
-    seen: list[tuple[Offset | None, Offset]] = []
-    bound: Offset | None = None
+    query = Query(chosen, table)
+    turns: list[Callable[[], None]] = [table.change] * 2 + [query.next_batch] * 3
+    turns += [query.restart, query.repeat, query.choose_bound, query.clean_up]
     for _ in range(STEPS):
-        event = chosen.choice(["change", "change", "batch", "batch", "batch", "restart", "repeat", "bound", "clean up"])
-        if event == "change":
-            table.change()
-        elif event == "restart":
-            run, bound = run.restart(), None
-        elif event == "bound":
-            bound = run.planner.end_of_table()
-            assert bound == Offset(TABLE_ID, len(table.commits))
-        elif event == "clean up" and run.end is not None and not run.end.initial and chosen.random() < 0.3:
-            table.clean_up(chosen.randint(0, len(table.commits) - 1 if chosen.random() < 0.2 else run.end.version))
-            seen.clear()
-            run, bound = run.restart(), None  # a planner still returns what it has read
-        elif event == "repeat" and seen:
-            start, end = chosen.choice(seen)
-            planner = chosen.choice([run, run.restart()])
-            assert planner.paths(start, end) == model.between(start or model.start, end)
-        elif event == "batch":
-            limits = random_limits(chosen)
-            last = len(table.commits) - 1 if bound is None else bound.version - 1
-            start = run.end
-            if start is None and model.start.initial:  # the snapshot is that of the first batch
-                model.start = Offset(TABLE_ID, last, BASE_INDEX, initial=True)
-            elif start is None and options.starting_version == "latest":
-                model.start = Offset(TABLE_ID, len(table.commits))
-            expected = model.end(start or model.start, limits, last)
-            if not isinstance(expected, Offset):
-                with pytest.raises(expected):
-                    run.planner.latest(start, limits, bound)
-                continue
-            end = run.planner.latest(start, limits, bound)
-            assert end == expected
-            assert end is not None
-            assert run.paths(start, end) == model.between(start or model.start, end)
-            if chosen.random() < 0.7:
-                run.planner.release(end)
-            if end != start:
-                seen.append((start, end))
-            run.end = end
-    planned = StreamPlanner(table.log.snapshot(), options)
-    for start, end in seen:
-        assert [p for part in planned.batch(start, end) for p in part.files["path"].to_pylist()] == model.between(
-            start or model.start, end
-        )
+        chosen.choice(turns)()
+    for start, end in query.seen:
+        query.restart()
+        query.returned(start, end)
