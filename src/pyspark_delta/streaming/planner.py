@@ -100,7 +100,7 @@ class StreamPlanner:
         position = self._beginning(bound) if start is None else self._own(start)
         if (barrier := self._next_barrier(position)) is not None:
             return barrier
-        self._check_position(position, is_first=start is None, is_planned=True)
+        self._check_position(position, is_first=start is None)
         admission = Admission(self._options.limits if limits is None else limits)
         end = self._admit(position, admission, bound)
         if not self._has_warned and not position.initial:
@@ -149,7 +149,7 @@ class StreamPlanner:
         if _last_version(end) > self._log.latest_version:
             self._log.refresh()
         position = self._beginning_before(end) if start is None else start
-        self._check_position(position, is_first=start is None, is_planned=False)
+        self._check_position(position, end, is_first=start is None)
         self._check_end(end)
         initial = None
         if position.initial:
@@ -207,10 +207,14 @@ class StreamPlanner:
             raise self._tracking.evolve(commit.declared, self._start.configuration)
         return replace(position, index=AFTER_SCHEMA_CHANGE_INDEX)
 
-    def _begin_tracking(self, tracking: SchemaTracking, position: Offset) -> None:
-        """Write the first schema that the stream reads to the log: that of the version at `position`."""
+    def _begin_tracking(self, tracking: SchemaTracking, version: int) -> None:
+        """Write the first schema that the stream reads to the log: that of a version, or of the latest before it.
+
+        It is that at the end of a batch that was planned without schema log, which may contain versions with columns
+        that were added.
+        """
         latest = self._log.snapshot
-        version = min(position.version, self._log.latest_version)
+        version = min(version, self._log.latest_version)
         first = latest if version == latest.version else latest.at_version(version)
         tracking.begin(first.configuration, version, self._start.configuration)
 
@@ -288,10 +292,10 @@ class StreamPlanner:
     def _own(self, offset: Offset) -> Offset:
         return check_table(offset, self.table_id, self._start.location)
 
-    def _check_position(self, position: Offset, *, is_first: bool, is_planned: bool) -> None:
+    def _check_position(self, position: Offset, end: Offset | None = None, *, is_first: bool) -> None:
         """Check that the table still has the versions that were read, and that its columns can be read from there.
 
-        `is_first` is True for the first batch of a query, `is_planned` for one that is planned, and not repeated.
+        `is_first` is True for the first batch of a query; `end` is that of a batch that was planned before.
         """
         latest = self._log.latest_version
         if position.version > latest + 1:
@@ -309,8 +313,8 @@ class StreamPlanner:
             return
         if self._tracking is None:
             self._check_earlier_schema(position, is_first=is_first)
-        elif (is_first and is_planned) or self._tracking.is_new:
-            self._begin_tracking(self._tracking, position)
+        elif self._tracking.is_new or (is_first and end is None):
+            self._begin_tracking(self._tracking, position.version if end is None else _last_version(end))
         self._checked_start = True
 
     def _check_earlier_schema(self, position: Offset, *, is_first: bool) -> None:

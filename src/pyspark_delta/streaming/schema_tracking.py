@@ -36,6 +36,7 @@ class SchemaTracking:
         self.source_path = ""  # of the source in the checkpoint; the caller may know it later
         self._options = options
         found = log.latest()
+        self.is_new = found is None  # when the run began
         self._current = None if found is None else _Current(*found)
 
     @classmethod
@@ -52,11 +53,6 @@ class SchemaTracking:
             )
         log = SchemaLog(location, snapshot.metadata.id, options.tracking_id, snapshot.storage_options)
         return cls(log, options)
-
-    @property
-    def is_new(self) -> bool:
-        """True if the log has no entry."""
-        return self._current is None
 
     def start(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with the schema with which the stream goes on.

@@ -213,6 +213,41 @@ def test_a_planner_with_another_schema_than_the_first_version_returns_nothing(lo
     assert [entry["deltaCommitVersion"] for entry in query.entries] == [1]
 
 
+def plan_without_log(query: Query) -> None:
+    """Plan a batch of a query that has no schema log yet."""
+    planner = StreamPlanner(Snapshot.load(query.location), StreamOptions(starting_version=1))
+    end = planner.latest(planner.parse(query.offsets[-1]) if query.offsets else None)
+    assert end is not None
+    query.offsets.append(end.to_json())
+
+
+def test_a_query_gets_a_schema_log_later(location: str, query: Query) -> None:
+    plan_without_log(query)
+    query.complete = 1
+    Table.open(location).append({"a": [2], "b": ["y"]})
+    Table.open(location).alter().rename_column("b", "c")
+    planner = query.planner()
+    for _ in range(2):
+        with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+            planner.latest(planner.parse(query.offsets[-1]))
+    with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+        query.run()
+    assert query.rows == [{"a": 2, "b": "y"}]
+    assert [entry["deltaCommitVersion"] for entry in query.entries] == [2, 3]
+
+
+def test_a_schema_log_begins_with_the_columns_of_a_planned_batch(location: str, query: Query) -> None:
+    Table.open(location).alter().add_columns("d INT")
+    Table.open(location).append({"a": [2], "b": ["y"], "d": [5]})
+    plan_without_log(query)
+    Table.open(location).alter().rename_column("b", "c")
+    for _ in range(2):
+        with pytest.raises(StreamSchemaError, match="METADATA_EVOLUTION"):
+            query.run(startingVersion="1")
+    assert query.rows == [{"a": 1, "b": "x", "d": None}, {"a": 2, "b": "y", "d": 5}]
+    assert [entry["deltaCommitVersion"] for entry in query.entries] == [3, 4]
+
+
 def test_lost_data_and_schema_tracking_exclude_each_other(location: str, query: Query) -> None:
     with pytest.raises(InvalidOptionError, match="exclude each other"):
         query.run(failOnDataLoss="false")
