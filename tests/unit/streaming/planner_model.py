@@ -94,6 +94,11 @@ class Room:
             self.bytes = None if self.bytes is None else self.bytes - file.size
 
 
+def last_version(end: Offset) -> int:
+    """The last version of a batch."""
+    return end.version if end.index >= 0 or end.initial else end.version - 1
+
+
 class Files:
     """The files that a stream with some options returns."""
 
@@ -147,7 +152,7 @@ class Model:
         """Make a planner."""
         self.version = self.table.latest
         self.reads = (self.log.schema if self.is_tracked else None) or self.table.schema
-        self.has_checked = False
+        self.has_checked, self.is_new_log = False, not self.log.entries
         refused = self.log.refused(self.options) if self.is_tracked else []
         return Refusal(StreamSchemaError, NO_CONSENT, self.log.entries[-1][0]) if refused else None
 
@@ -159,7 +164,7 @@ class Model:
             self.beginning = position
         if position.is_barrier and (stop := self._next_barrier(position)) is not None:
             return stop
-        refusal = self._first_check(position, is_first=start is None, is_planned=True)
+        refusal = self._first_check(position, is_first=start is None)
         if refusal is None and position.initial:
             refusal = self._schema_refusal(position.version)
         return self._admit(position, Room(limits.files, limits.bytes), last) if refusal is None else refusal
@@ -224,7 +229,7 @@ class Model:
     def batch(self, start: Offset | None, end: Offset) -> list[File] | Refusal:
         """The files of a batch."""
         position = self.beginning if start is None else start
-        refusal = self._first_check(position, is_first=start is None, is_planned=False)
+        refusal = self._first_check(position, end, is_first=start is None)
         if refusal is None and position.initial:
             refusal = self._schema_refusal(position.version)
         refusals = (self._declared_refusal(version) for version in self._versions(position, end))
@@ -243,8 +248,7 @@ class Model:
     def _versions(self, start: Offset, end: Offset) -> Iterator[int]:
         """The versions whose commits a batch needs."""
         first = start.version + 1 if start.initial else start.version
-        last = end.version if end.index >= 0 or end.initial else end.version - 1
-        return (version for version in range(first, last + 1) if not self.table.commits[version].lost)
+        return (v for v in range(first, last_version(end) + 1) if not self.table.commits[v].lost)
 
     def _gap_in(self, start: Offset, end: Offset) -> Refusal | None:
         has_commits = not start.initial and next(self._versions(start, end), None) is not None
@@ -286,20 +290,20 @@ class Model:
         found = self.reads.refusal(self.table.commits[version].schema, later=version > self.version)
         return None if found is None else Refusal(StreamSchemaError, found, version)
 
-    def _first_check(self, position: Offset, *, is_first: bool, is_planned: bool) -> Refusal | None:
-        """The error of a planner at its first position. The first batch of a query `is_first`."""
+    def _first_check(self, position: Offset, end: Offset | None = None, *, is_first: bool) -> Refusal | None:
+        """The error of a planner at its first position; `end` is that of a batch that was planned before."""
         if self.has_checked:
             return None
         refusal = None
         if not self.is_tracked:
             refusal = None if position.initial else self._earlier_refusal(position, is_first=is_first)
-        elif (is_first and is_planned) or not self.log.entries:
-            refusal = self._begin_log(position)
+        elif self.is_new_log or (is_first and end is None):
+            refusal = self._begin_log(position.version if end is None else last_version(end))
         self.has_checked = refusal is None
         return refusal
 
-    def _begin_log(self, position: Offset) -> Refusal | None:
-        version = min(position.version, self.table.latest)
+    def _begin_log(self, version: int) -> Refusal | None:
+        version = min(version, self.table.latest)
         schema = self.table.commits[version].schema
         self.log.append(version, schema, is_first=True)
         return None if schema == self.reads else Refusal(StreamSchemaError, EVOLUTION, version)

@@ -39,7 +39,7 @@ class Table:
         self.partitioned = chosen.random() < 0.3
         self.mapped = chosen.random() < 0.4
         self.vectors = chosen.random() < 0.5
-        self.evolves = chosen.random() < 0.6
+        self.evolves = chosen.random() < 0.7
         self.number = 0
         self._create()
 
@@ -72,7 +72,7 @@ class Table:
         """Commit something."""
         kinds = [self.append] * 6 + [self.delete, self.rewrite, self.optimize, self.nothing, self.properties]
         kinds += [self.mark_rows] if self.vectors else []
-        kinds += [self.change_schema] * 2 if self.evolves else []
+        kinds += [self.change_schema] * 3 if self.evolves else []
         self.chosen.choice(kinds)()
         if self.chosen.random() < 0.15:
             self.checkpoint()

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 from tests.lengths import length
-from tests.unit.streaming.planner_model import EVOLUTION, File, Model, Refusal
+from tests.unit.streaming.planner_model import CHANGED, EVOLUTION, File, Model, Refusal
 from tests.unit.streaming.random_schemas import DROP, INCOMPATIBLE, RENAME, RESTART, TYPE_CHANGE
 from tests.unit.streaming.random_tables import Table
 from tests.unit.streaming.tables import FIRST_TIME, TABLE_ID, Log
@@ -117,17 +117,18 @@ class Query:
         if self.end is None or self.end.initial or self.chosen.random() < 0.7:
             return
         self.table.clean_up(
-            self.chosen.randint(0, self.table.latest if self.chosen.random() < 0.2 else self.end.version)
+            self.chosen.randint(0, self.table.latest if self.chosen.random() < 0.4 else self.end.version)
         )
         self.seen.clear()
         self.restart()  # a planner still returns what it has read
 
     def repeat(self) -> None:
-        """Ask for a former batch again, sometimes after a restart."""
+        """Ask for a former batch again, sometimes after a restart; only for the last one with an empty schema log."""
         if self.seen:
             if self.chosen.random() < 0.5:
                 self.restart()
-            self.returned(*self.chosen.choice(self.seen))
+            begins = self.model.is_tracked and not self.model.log.entries
+            self.returned(*(self.seen[-1] if begins else self.chosen.choice(self.seen)))
 
     def next_batch(self) -> None:
         """Plan a batch, return it, and complete it; the query may restart in between."""
@@ -198,6 +199,8 @@ class Query:
     def _recover(self, refusal: Refusal) -> None:
         """Do what the message says, mostly. The same planner has to raise the error again."""
         is_restarting = self.chosen.random() < 0.8
+        if refusal == CHANGED and self.chosen.random() < 0.5:
+            self.restart(ignoreChanges="true")
         if refusal.error_class in (EVOLUTION, RESTART) and is_restarting:
             self.restart()
         can_track = self.model.options.on_data_loss is OnDataLoss.FAIL and not self.table.commits[0].lost
