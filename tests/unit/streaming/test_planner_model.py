@@ -114,13 +114,16 @@ class Query:
 
     def clean_up(self) -> None:
         """Remove old commits, sometimes of versions that were not read."""
-        if self.end is None or self.end.initial or self.chosen.random() < 0.7:
+        if self.end is None or self.end.initial or self.chosen.random() < 0.6:
             return
-        self.table.clean_up(
-            self.chosen.randint(0, self.table.latest if self.chosen.random() < 0.4 else self.end.version)
-        )
         self.seen.clear()
         self.restart()  # a planner still returns what it has read
+        last = self.end.version
+        if self.chosen.random() < 0.4:
+            for _ in range(self.chosen.randrange(5)):
+                self.table.change()
+            last = self.table.latest
+        self.table.clean_up(self.chosen.choice([last, self.chosen.randint(0, last)]))
 
     def repeat(self) -> None:
         """Ask for a former batch again, sometimes after a restart; only for the last one with an empty schema log."""
@@ -141,7 +144,9 @@ class Query:
         if end is None:
             return
         assert end == expected
-        if self.chosen.random() < 0.1:  # before the offset was kept
+        if self.chosen.random() < (0.3 if start is None else 0.1):  # before the offset was kept
+            if start is None and self.table.evolves:
+                self.table.change_schema()
             self.restart()
             return
         if self.chosen.random() < 0.1:
