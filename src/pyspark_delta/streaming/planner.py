@@ -309,8 +309,8 @@ class StreamPlanner:
                 location=self._start.location,
             )
 
-        if self._checked_start:
-            return
+        if self._checked_start or (position.initial and self._tracking is None):
+            return  # an initial snapshot is checked when it is opened
         if self._tracking is None:
             self._check_earlier_schema(position, is_first=is_first)
         elif self._tracking.is_new or (is_first and end is None):
@@ -322,8 +322,6 @@ class StreamPlanner:
 
         A query that goes on between two versions has returned rows of the one before, whose columns it must not lose.
         """
-        if position.initial:
-            return  # checked when it is opened
         goes_on = not is_first and position.index < 0
         version = position.version - 1 if goes_on else min(position.version, self._log.latest_version)
         if version >= 0:

@@ -292,11 +292,11 @@ class Model:
 
     def _first_check(self, position: Offset, end: Offset | None = None, *, is_first: bool) -> Refusal | None:
         """The error of a planner at its first position; `end` is that of a batch that was planned before."""
-        if self.has_checked:
+        if self.has_checked or (position.initial and not self.is_tracked):
             return None
         refusal = None
         if not self.is_tracked:
-            refusal = None if position.initial else self._earlier_refusal(position, is_first=is_first)
+            refusal = self._earlier_refusal(position, is_first=is_first)
         elif self.is_new_log or (is_first and end is None):
             refusal = self._begin_log(position.version if end is None else last_version(end))
         self.has_checked = refusal is None
