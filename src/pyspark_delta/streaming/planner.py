@@ -213,10 +213,8 @@ class StreamPlanner:
         It is that at the end of a batch that was planned without schema log, which may contain versions with columns
         that were added.
         """
-        latest = self._log.snapshot
         version = min(version, self._log.latest_version)
-        first = latest if version == latest.version else latest.at_version(version)
-        tracking.begin(first.configuration, version, self._start.configuration)
+        tracking.begin(self._snapshot_at(version).configuration, version, self._start.configuration)
 
     # ------------------------------------------------------------------------------------------------- commits
     def _commits(self, first: int, last: int, expected: int) -> Iterator[Versioned]:
@@ -236,20 +234,24 @@ class StreamPlanner:
 
     def _difference(self, first: int, last: int) -> BatchFiles:
         """Return the rows that the versions from `first` to `last` have added and not deleted."""
-        latest = self._log.snapshot
-        try:
-            snapshot = latest if last == latest.version else latest.at_version(last)
-        except VersionNotFoundError as error:
-            raise StreamDataLossError(
-                f"A batch that ends at version {last} of '{latest.location}' is repeated, but log clean-up has removed "
-                f"that version too: the earliest is {error.earliest}. Use a new checkpoint, which reads all rows.",
-                version=last,
-                earliest=error.earliest,
-                location=latest.location,
-            ) from None
+        snapshot = self._snapshot_at(last)
         self._check_schema(snapshot)
         found = rows_since(first, snapshot, file_source(self._start), self._contents.where)
         return replace(found, files=without_excluded(found.files, self._options.exclude))
+
+    def _snapshot_at(self, version: int) -> Snapshot:
+        """Return the version at which a batch ends. Raises StreamDataLossError if log clean-up has removed it."""
+        latest = self._log.snapshot
+        try:
+            return latest if version == latest.version else latest.at_version(version)
+        except VersionNotFoundError as error:
+            raise StreamDataLossError(
+                f"A batch of this query ends at version {version} of '{latest.location}', but log clean-up has removed "
+                f"that version: the earliest is {error.earliest}. Use a new checkpoint, which reads all rows.",
+                version=version,
+                earliest=error.earliest,
+                location=latest.location,
+            ) from None
 
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial.version != version:

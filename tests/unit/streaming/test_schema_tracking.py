@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_delta import InvalidOptionError, StreamSchemaError, Table
+from pyspark_delta import InvalidOptionError, StreamDataLossError, StreamSchemaError, Table
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.snapshot import Snapshot
@@ -246,6 +246,17 @@ def test_a_schema_log_begins_with_the_columns_of_a_planned_batch(location: str, 
             query.run(startingVersion="1")
     assert query.rows == [{"a": 1, "b": "x", "d": None}, {"a": 2, "b": "y", "d": 5}]
     assert [entry["deltaCommitVersion"] for entry in query.entries] == [3, 4]
+
+
+def test_a_schema_log_cannot_begin_with_a_version_that_is_gone(location: str, query: Query) -> None:
+    plan_without_log(query)
+    Table.open(location).append({"a": [2], "b": ["y"]})
+    Table.open(location).append({"a": [3], "b": ["z"]})
+    Table.open(location).checkpoint()
+    for version in range(3):
+        (Path(location) / "_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises(StreamDataLossError, match=r"version 1 of .* the earliest is 3\. Use"):
+        query.run()
 
 
 def test_lost_data_and_schema_tracking_exclude_each_other(location: str, query: Query) -> None:
