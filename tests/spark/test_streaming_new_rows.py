@@ -12,6 +12,8 @@ from tests.spark.stream_runs import rewind, run
 
 from pyspark_delta import Table
 
+pytestmark = pytest.mark.spark  # by the name of a session that a parameter gives
+
 TRACKED = {"delta.enableRowTracking": "true", "delta.columnMapping.mode": "name"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
