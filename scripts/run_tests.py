@@ -1,8 +1,8 @@
 """Runs the test suite in its stages, each a pytest process of its own, and repeats their closing lines at the end.
 
 Classic Spark, Spark Connect and another PySpark version cannot share a process: a process has one kind of session.
-Stages of different lanes run at the same time. What a stage says is shown when it ends, below its heading; where only
-one lane runs, as it comes.
+Three stages run at the same time; when one ends, the next begins. What a stage says is shown when it ends, below its
+heading; where it is the only one, as it comes.
 
     run_tests.py [STAGE ...] [-- PYTEST-ARGUMENT ...]
 """
@@ -59,38 +59,36 @@ class Outcome:
 OF_TABLE, BARE = "tests/unit/table", ".venv-bare"
 ELSEWHERE = (f"--ignore={OF_TABLE}",) if (ROOT / BARE).exists() else ()
 
-# Streams that run for minutes, mostly waiting: beside the other lanes they cost little.
-SOAK = "tests/spark/test_streaming_soak.py"
+SOAK = "tests/spark/test_streaming_soak.py"  # for minutes, mostly waiting
 
-# The first two lanes take about the same time on two cores; what can use both comes last, when another may have ended.
-LANES = (
-    (Stage("soak", ".venv", (SOAK,)),),
-    (
-        Stage("classic", ".venv", ("--ignore=tests/interop", f"--ignore={SOAK}", "-m", "spark and not connect")),
-        Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke or versions")),
-        *(Stage(f"pyspark-{old}", f".venv-{old}", ("tests/spark/versions",)) for old in ("4.1", "4.0", "3.5")),
-        Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
-        Stage("bare", BARE, ("tests/bare", OF_TABLE, "-m", "not spark and not connect")),
-    ),
-    (
-        Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
-        Stage("connect", ".venv", ("-m", "connect")),
-        Stage(
-            "core",
-            ".venv",
-            (
-                *("-n", "2", "--dist", "worksteal", *ELSEWHERE),
-                *("-m", "not spark and not connect and not cluster and not bare"),
-            ),
+# A stage leaves a core idle for much of its time, so that three keep two cores busy.
+AT_ONCE = 3
+
+# The longest first: the short ones fill what the others leave.
+STAGES = (
+    Stage("soak", ".venv", (SOAK,)),
+    Stage("classic", ".venv", ("--ignore=tests/interop", f"--ignore={SOAK}", "-m", "spark and not connect")),
+    Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
+    Stage(
+        "core",
+        ".venv",
+        (
+            *("-n", "2", "--dist", "worksteal", *ELSEWHERE),
+            *("-m", "not spark and not connect and not cluster and not bare"),
         ),
     ),
+    Stage("connect", ".venv", ("-m", "connect")),
+    Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke or versions")),
+    Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
+    *(Stage(f"pyspark-{old}", f".venv-{old}", ("tests/spark/versions",)) for old in ("4.1", "4.0", "3.5")),
+    Stage("bare", BARE, ("tests/bare", OF_TABLE, "-m", "not spark and not connect")),
 )
 
 
 def main(arguments: list[str]) -> int:
     """Run the named stages, all by default; 0 when every one passed, 130 when interrupted."""
     names, extra = _split(arguments)
-    known = [stage.name for lane in LANES for stage in lane]
+    known = [stage.name for stage in STAGES]
     unknown = set(names) - set(known)
     if unknown:
         sys.stderr.write(f"Unknown stages {sorted(unknown)}; there are {known}.\n")
@@ -98,10 +96,10 @@ def main(arguments: list[str]) -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
     for old in REPORTS.glob("*.xml"):
         old.unlink()
-    chosen = [tuple(stage for stage in lane if not names or stage.name in names) for lane in LANES]
+    chosen = [stage for stage in STAGES if not names or stage.name in names]
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        outcomes = run_lanes([lane for lane in chosen if lane], lambda stage: _pytest(stage, extra))
+        outcomes = run_all(chosen, lambda stage: _pytest(stage, extra))
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted; the stages have been ended.\n")
         return 130
@@ -113,17 +111,13 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
-def run_lanes(lanes: Sequence[Sequence[Stage]], command: Callable[[Stage], list[str]]) -> list[Outcome]:
-    """Run lanes at the same time, each stage after the one before it. On an interrupt every process is ended."""
-    running, live = Running(), len(lanes) < 2
-
-    def run_lane(lane: Sequence[Stage]) -> list[Outcome]:
-        return [run(stage, command(stage), running, live=live) for stage in lane]
-
-    with ThreadPoolExecutor(max(len(lanes), 1)) as threads:
-        futures = [threads.submit(run_lane, lane) for lane in lanes]
+def run_all(stages: Sequence[Stage], command: Callable[[Stage], list[str]]) -> list[Outcome]:
+    """Run stages, some at the same time, in their order. On an interrupt every process is ended."""
+    running, live = Running(), len(stages) < 2
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        futures = [threads.submit(run, stage, command(stage), running, live=live) for stage in stages]
         try:
-            return [outcome for future in futures for outcome in future.result()]
+            return [future.result() for future in futures]
         except BaseException:
             running.end()
             raise

@@ -198,23 +198,24 @@ def says(program: str) -> Callable[[Any], list[str]]:
     return lambda stage: [sys.executable, "-c", program, stage.name]
 
 
-def test_lanes_run_at_once_and_show_their_stages_in_one_piece(
+def test_stages_run_at_once_and_show_what_they_say_in_one_piece(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The first stages of both lanes end only when the other has begun.
+    # The first stages end only when all of them have begun.
     program = f"""import pathlib, sys
 name, folder = sys.argv[1], pathlib.Path({str(tmp_path)!r})
 (folder / name).touch()
 print(name, "begins", flush=True)
-while not all((folder / first).exists() for first in "ab"):
+while not all((folder / first).exists() for first in "abc"):
     pass
 print("1 failed in 0.1s" if name == "b" else "1 passed in 0.1s")
 sys.exit(name == "b")"""
-    outcomes = run_tests.run_lanes([[stage("a")], [stage("b"), stage("c")]], says(program))
+    outcomes = run_tests.run_all([stage(name) for name in "abcd"], says(program))
     assert [(o.name, o.code, o.closing) for o in outcomes] == [
         ("a", 0, "1 passed in 0.1s"),
         ("b", 1, "1 failed in 0.1s"),
         ("c", 0, "1 passed in 0.1s"),
+        ("d", 0, "1 passed in 0.1s"),
     ]
     shown = capsys.readouterr().out
     for name, closing in (("a", "1 passed"), ("b", "1 failed"), ("c", "1 passed")):
@@ -222,13 +223,13 @@ sys.exit(name == "b")"""
 
 
 def test_a_stage_without_tests_proves_nothing() -> None:
-    (outcome,) = run_tests.run_lanes([[stage("a")]], says("print('9 deselected in 0.2s'); raise SystemExit(5)"))
+    (outcome,) = run_tests.run_all([stage("a")], says("print('9 deselected in 0.2s'); raise SystemExit(5)"))
     assert outcome.code == 5
     assert outcome.closing == "no test was selected, so the stage proves nothing (9 deselected in 0.2s)"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_all_processes_of_all_lanes(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupt_ends_all_processes_of_all_stages(tmp_path: Path, number: signal.Signals) -> None:
     """The stages have started processes of their own, which do not listen to the interrupt."""
     ids = tmp_path / "ids"
     stubborn = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); print(flush=True); signal.pause()"
@@ -248,7 +249,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the backgro
 sys.path.insert(0, {str(SCRIPTS)!r})
 import run_tests
 run_tests.REPORTS = pathlib.Path({str(tmp_path / "reports")!r})
-run_tests.LANES = [[run_tests.Stage(name, "no-environment", ()) for name in lane] for lane in (["a", "never"], ["b"])]
+run_tests.STAGES = [run_tests.Stage(name, "no-environment", ()) for name in ("a", "b", "never")]
+run_tests.AT_ONCE = 2
 run_tests._pytest = lambda stage, extra: [sys.executable, "-c", {program!r}, stage.name]
 sys.exit(run_tests.main([]))"""
     done = subprocess.run([sys.executable, "-c", main], capture_output=True, text=True, check=False)
