@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors.exceptions import captured
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import LongType
 from tests.managed import Warehouse
@@ -38,6 +39,23 @@ def insert(spark: SparkSession, statement: str, path: str) -> None:
 def rows(spark: SparkSession, path: str) -> list[tuple[Any, ...]]:
     """The rows of a table, in order."""
     return sorted(map(tuple, DeltaTable.forPath(spark, path).toDF().collect()), key=str)
+
+
+def test_an_insert_and_a_new_table_meet_no_exception_in_the_jvm(
+    sql: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark sends eighty messages to find out what an exception is about, even if none is raised in the end."""
+    met, convert = [], captured.convert_exception
+
+    def remembered(exception: Any) -> Any:
+        met.append(exception.toString())
+        return convert(exception)
+
+    insert(sql, "INSERT INTO {t} VALUES (3, 'c', 30)", path)
+    monkeypatch.setattr(captured, "convert_exception", remembered)
+    insert(sql, "INSERT INTO {t} VALUES (4, 'd', 30)", path)
+    insert(sql, "CREATE TABLE {t} USING delta TBLPROPERTIES ('a' = 'b') AS SELECT 1 AS id", f"{path}-new")
+    assert met == []
 
 
 FIRST = [(1, "a", 10), (2, "b", 20)]

@@ -24,3 +24,15 @@ def texts(sequence: Any) -> tuple[str, ...]:
     """Return the elements of a Scala sequence of strings, by one message to the JVM."""
     found = str(sequence.mkString(_EDGE, _BETWEEN, _EDGE))
     return tuple(found[1:-1].split(_BETWEEN)) if len(found) > 2 else tuple(map(str, elements(sequence)))
+
+
+def text_entries(texts_by_name: Any) -> dict[str, str]:
+    """Return a Java map of strings.
+
+    The loop ends without an exception in the JVM: PySpark would send eighty messages to find out what it is about.
+    """
+    found, names = {}, texts_by_name.keySet().iterator()
+    while names.hasNext():
+        name = str(names.next())
+        found[name] = str(texts_by_name.get(name))
+    return found

@@ -15,7 +15,7 @@ from pyspark_delta.ddl.create import TableDefinition
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.frames.catalyst.nodes import kind_of
+from pyspark_delta.spark.frames.catalyst.nodes import kind_of, text_entries
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.sql.classic.providers import provider_name
 from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR
@@ -66,7 +66,7 @@ def declared(jvm: Jvm, info: tuple[Any, ...]) -> Declared:
         constraints = _constraints(info[0].constraints())
     else:
         columns, partitions, properties = info
-    given = {str(key): str(properties.get(key)) for key in properties}
+    given = text_entries(properties)
     partitioning, clustering = _partitioning(partitions)
     table = TableDefinition(
         schema=from_spark(lambda: _schema(jvm, columns)),

@@ -18,7 +18,7 @@ from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.columns import tree_of
-from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, text_entries, texts
 from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
 from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
@@ -290,7 +290,7 @@ def _where(query: Query, snapshot: Snapshot, target: Target, expression: Any) ->
 
 
 def _options(target: Target, relation: Any, *, evolves: bool) -> WriteOptions:
-    named = {str(one.getKey()): str(one.getValue()) for one in relation.options().entrySet()}
+    named = text_entries(relation.options())
     named.pop(_PRIVILEGES, None)
     options = replace(
         parse_options({**named, **target.table.storage_options}), catalog_table=target.table.catalog_table

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType as SparkStruct
 
+from pyspark_delta.spark.frames.catalyst.nodes import text_entries
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
@@ -82,8 +83,7 @@ class WritableTable(JavaProxy):
 
     @crossing
     def newWriteBuilder(self, info: Any) -> Any:
-        options = info.options().asCaseSensitiveMap()
-        return _WriteBuilder(self._session, self._write, {str(key): str(options.get(key)) for key in options})
+        return _WriteBuilder(self._session, self._write, text_entries(info.options().asCaseSensitiveMap()))
 
 
 class StagedDeltaTable(WritableTable):
