@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import sys
@@ -13,10 +14,12 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, insert, select, text, update
+from sqlalchemy import create_engine, event, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.pool import Pool
 
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.catalog import connections
@@ -192,6 +195,24 @@ def test_a_forked_process_connects_anew(setup: CatalogSetup) -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert catalog.list_schemas(setup.catalog) == sorted([*before, "of the child"])
+
+
+def test_a_catalog_that_is_not_closed_closes_its_connections(tmp_path: Path) -> None:
+    closed: list[Any] = []
+
+    def remember(connection: Any, _: Any) -> None:
+        closed.append(connection)
+
+    event.listen(Pool, "close", remember)
+    try:
+        catalog = SqlCatalog.connect(f"sqlite:///{tmp_path}/catalog.db")
+        catalog.create()
+        assert closed == []
+        del catalog
+        gc.collect()
+        assert len(closed) == 1
+    finally:
+        event.remove(Pool, "close", remember)
 
 
 def test_a_database_that_is_gone_is_unavailable(tmp_path: Path) -> None:
