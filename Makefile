@@ -19,8 +19,8 @@ OLDEST_PYSPARK := pyspark[connect]==4.2.0
 .venv-3.5/.tests: OLD_PYSPARK := "pyspark==3.5.9" "numpy<2" "pyarrow<22"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup prepare demo test test-fast test-long test-pythons lint format types conformance findings interoperability versions-page \
-	references site package package-check lowest licences release release-check peer-tables bench clean
+.PHONY: help setup prepare demo test test-fast test-long test-pythons lint format types conformance findings \
+	interoperability versions-page references site package package-check lowest licences release release-check peer-tables bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
