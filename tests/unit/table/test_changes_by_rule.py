@@ -150,6 +150,10 @@ class TestNestedValues:
         assert (1, {"a": None, "b": {"c": "new", "d": 5}}) in rows(nested, "id", "s")
         assert (3, {"a": None, "b": {"c": "inserted", "d": None}}) in rows(nested, "id", "s")
 
+    def test_all_members_of_a_struct_are_updated(self, nested: Table) -> None:
+        nested.update({"s.b.c": "'new'", "s.b.d": "id", "s.a": "7"})
+        assert rows(nested, "s") == [({"a": 7, "b": {"c": "new", "d": 1}},), ({"a": 7, "b": {"c": "new", "d": 2}},)]
+
     def test_whole_values_are_stored_by_the_names_of_their_parts(self, nested: Table) -> None:
         inner = pa.struct([("d", pa.int32()), ("c", pa.string())])
         types = {"s": pa.struct([("B", inner), ("a", pa.int64())]), "l": pa.list_(pa.struct([("x", pa.int32())]))}

@@ -73,7 +73,8 @@ def compute_value(value: NewValue, rows: pa.RecordBatch) -> pa.Array:
             except ConstraintViolationError as error:
                 raise EngineDeclined(f"a value does not fit the type of the column '{name}'", error) from None
         case Rebuilt(old, table, members):
-            before = compute(old, rows)
+            # Where every member is new, the rows need not have the old struct (see `expressions_in`).
+            before = compute(old, rows) if None in members else None
             found = [
                 pc.struct_field(before, [place]) if member is None else compute_value(member, rows)
                 for place, member in enumerate(members)
