@@ -59,6 +59,20 @@ def test_c393_columns(sql: SparkSession, path: str) -> None:
             sql.sql(f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 42")
 
 
+def test_columns_at_several_places_are_one_commit(sql: SparkSession, path: str) -> None:
+    before = DeltaTable.forPath(sql, path).history(1).collect()[0].version
+    sql.sql("ALTER TABLE defined ADD COLUMNS (first INT FIRST, after_id STRING AFTER id, last INT)")
+    assert columns(sql, path) == ["first", "id", "after_id", "s", "k", "last"]
+    assert DeltaTable.forPath(sql, path).history(1).collect()[0].version == before + 1
+
+
+def test_replace_columns_changes_nothing(sql: SparkSession, path: str) -> None:
+    sql.sql("ALTER TABLE defined SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    with pytest.raises(InvalidOperationError, match="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"):
+        sql.sql("ALTER TABLE defined REPLACE COLUMNS (other BIGINT)")
+    assert columns(sql, path) == ["id", "s", "k"]
+
+
 def test_c384_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None:
     """CREATE TABLE and ALTER TABLE declare them, in every catalog."""
     warehouse, made = Warehouse(tmp_path / "w"), f"delta.`{path}2`"

@@ -55,12 +55,15 @@ class Alteration:
     # ------------------------------------------------------------------------------------------------- columns
     def add_column(self, path: Sequence[str], field: StructField, *, first: bool, after: str | None) -> None:
         """Add a column to the struct at a path, the table itself for an empty path."""
-        column = NewColumn(field, tuple(path), _position(first, after))
-        self._change(lambda snapshot: add_columns(snapshot.configuration, [column]))
+        self.add_new_columns([NewColumn(field, tuple(path), position_of(first=first, after=after))])
 
     def add_columns(self, fields: Sequence[StructField]) -> None:
         """Add top-level columns in one commit."""
-        self._change(lambda snapshot: add_columns(snapshot.configuration, [NewColumn(field) for field in fields]))
+        self.add_new_columns([NewColumn(field) for field in fields])
+
+    def add_new_columns(self, columns: Sequence[NewColumn]) -> None:
+        """Add columns at any place, in one commit."""
+        self._change(lambda snapshot: add_columns(snapshot.configuration, columns))
 
     def drop_columns(self, names: Sequence[str]) -> None:
         """Drop columns."""
@@ -77,7 +80,7 @@ class Alteration:
 
     def move_column(self, name: str, *, first: bool, after: str | None) -> None:
         """Move a column within its struct."""
-        position = _position(first, after)
+        position = position_of(first=first, after=after)
         if position is None:
             raise InvalidOperationError(
                 f"Give the position of the column '{name}': first=True, or after='another column'."
@@ -198,7 +201,7 @@ class _Together(Alteration):
         self.changes.append(change)
 
 
-def _position(first: bool, after: str | None) -> Position | None:
+def position_of(*, first: bool, after: str | None) -> Position | None:
     if first and after is not None:
         raise InvalidOperationError("A column is placed either first or after another column, not both.")
     if first:

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.ddl.alter import Alteration
-from pyspark_delta.ddl.column_changes import CURRENT_DEFAULT
+from pyspark_delta.ddl.alter import Alteration, position_of
+from pyspark_delta.ddl.column_changes import CURRENT_DEFAULT, NewColumn
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.snapshot import Snapshot
@@ -42,6 +42,13 @@ def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Sna
                 error_class="DELTA_OPERATION_NOT_ALLOWED",
                 sqlstate="0AKDC",
             )
+    if {"AddColumn", "DeleteColumn"} <= set(kinds):  # Spark drops all columns, one by one, before it adds others
+        raise InvalidOperationError(
+            "ALTER TABLE ... REPLACE COLUMNS is not supported for Delta tables. Nothing was changed. Use ADD COLUMNS, "
+            "ALTER COLUMN and DROP COLUMNS; or CREATE OR REPLACE TABLE, which removes the rows.",
+            error_class="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+            sqlstate="0AKDC",
+        )
     alteration = Alteration(open_snapshot, partial(check_existing_rows, spark), engine_info(f"PySpark/{spark.version}"))
     together = set(kinds)
     if together == {"SetProperty"}:
@@ -50,8 +57,8 @@ def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Sna
         alteration.unset_properties([str(one.property()) for one in changes], if_exists=True)
     elif together == {"DeleteColumn"}:
         alteration.drop_columns([_path(one) for one in changes])
-    elif together == {"AddColumn"} and all(_is_plain(one) for one in changes):
-        alteration.add_columns([_field(jvm, one) for one in changes])
+    elif together == {"AddColumn"}:
+        alteration.add_new_columns([_new_column(jvm, one) for one in changes])
     elif len(kinds) > 1 and together <= _OF_COLUMNS:
         with alteration.together() as collecting:
             for kind, change in zip(kinds, changes, strict=True):
@@ -68,9 +75,6 @@ def _make(alteration: Alteration, jvm: Jvm, kind: str, change: Any) -> None:
         alteration.unset_properties([str(change.property())], if_exists=True)
     elif kind == "DeleteColumn":
         alteration.drop_columns([_path(change)])
-    elif kind == "AddColumn":
-        first, after = _position(change.position())
-        alteration.add_column(_names(change)[:-1], _field(jvm, change), first=first, after=after)
     else:
         _MAKE[kind](alteration, jvm, change)
 
@@ -136,9 +140,9 @@ def _path(change: Any) -> str:
     return quoted_path(_names(change))
 
 
-def _is_plain(change: Any) -> bool:
-    """Return True if a new column is the last of the top level."""
-    return len(_names(change)) == 1 and change.position() is None
+def _new_column(jvm: Jvm, change: Any) -> NewColumn:
+    first, after = _position(change.position())
+    return NewColumn(_field(jvm, change), _names(change)[:-1], position_of(first=first, after=after))
 
 
 def _position(position: Any) -> tuple[bool, str | None]:
