@@ -135,6 +135,16 @@ def test_schema_evolution_and_options(sql: SparkSession, path: str) -> None:
     assert DeltaTable.forPath(sql, path).history(1).collect()[0].userMetadata == "why"
 
 
+def test_schema_evolution_adds_members_of_structs(sql: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "nested")
+    sql.sql("SELECT 1 AS id, named_struct('a', 1) AS st").write.format("delta").save(location)
+    evolving = f"INSERT WITH SCHEMA EVOLUTION INTO delta.`{location}`"
+    sql.sql(f"{evolving} SELECT 2, named_struct('a', 2, 'b', 'x')")
+    sql.sql(f"{evolving} BY NAME SELECT named_struct('c', true, 'a', 3) AS st, 3 AS id")
+    found = sql.sql(f"SELECT id, st.a, st.b, st.c FROM delta.`{location}` ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(1, 1, None, None), (2, 2, "x", None), (3, 3, None, True)]
+
+
 def test_members_of_structs_by_position(sql: SparkSession, tmp_path: Path) -> None:
     location = str(tmp_path / "nested")
     frame = sql.sql("SELECT 1 AS id, named_struct('a', 1, 'b', 'x') AS st, array(named_struct('c', 1)) AS items")

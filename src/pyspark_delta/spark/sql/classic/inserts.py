@@ -79,7 +79,7 @@ class Insert:
             if name.casefold() in {column.casefold() for column in frame.columns}:
                 raise self._mismatch(f"the partition column '{name}' has a value in PARTITION, and one in the query")
             frame = frame.withColumn(name, self._static_value(name, value))
-        return stored(frame, self.snapshot.schema)
+        return stored(frame, self.snapshot.schema, evolves=self.evolves)
 
     def replaced(self) -> str | None:
         """Return the condition for the rows of the static partitions; None if there are none."""

@@ -45,14 +45,15 @@ def naming_values() -> Iterator[None]:
         ) from None
 
 
-def stored(frame: DataFrame, table: StructType) -> DataFrame:
+def stored(frame: DataFrame, table: StructType, *, evolves: bool = False) -> DataFrame:
     """Return a frame whose columns, matched by name, have types that can be written to a table.
 
-    Columns that the writer casts itself stay as they are, and so do columns that the table does not have. Raises
+    Columns that the writer casts itself stay as they are, and so do columns that the table does not have; with
+    `evolves`, also those with new members of structs, which the writer adds. Raises
     SchemaMismatchError for types of another kind, and Spark's own errors about types that cannot be cast.
     """
     data = frame_schema(frame)
-    unlike = {field.name for field in data if _needs_cast(field, table)}
+    unlike = {field.name for field in data if _needs_cast(field, table, evolves=evolves)}
     if not unlike:
         return frame
     return frame.select(
@@ -60,9 +61,12 @@ def stored(frame: DataFrame, table: StructType) -> DataFrame:
     )
 
 
-def _needs_cast(field: StructField, table: StructType) -> bool:
+def _needs_cast(field: StructField, table: StructType, *, evolves: bool) -> bool:
     target = table.find(field.name)
-    return target is not None and any(True for _ in differences(StructType((field,)), StructType((target,))))
+    if target is None:
+        return False
+    found = list(differences(StructType((field,)), StructType((target,))))
+    return bool(found) and not (evolves and any(one.table is None for one in found))
 
 
 def _cast(field: StructField, table: StructType) -> Column:
