@@ -202,6 +202,7 @@ class _Together(Alteration):
 
 
 def position_of(*, first: bool, after: str | None) -> Position | None:
+    """Return where a column is placed; None for the end. Raises InvalidOperationError for two places."""
     if first and after is not None:
         raise InvalidOperationError("A column is placed either first or after another column, not both.")
     if first:

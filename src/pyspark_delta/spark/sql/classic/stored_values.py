@@ -48,9 +48,9 @@ def naming_values() -> Iterator[None]:
 def stored(frame: DataFrame, table: StructType, *, evolves: bool = False) -> DataFrame:
     """Return a frame whose columns, matched by name, have types that can be written to a table.
 
-    Columns that the writer casts itself stay as they are, and so do columns that the table does not have; with
-    `evolves`, also those with new members of structs, which the writer adds. Raises
-    SchemaMismatchError for types of another kind, and Spark's own errors about types that cannot be cast.
+    Columns that the writer casts itself stay as they are, and so do columns that the table does not have. With
+    `evolves`, so do columns with new members of structs, which the writer adds. Raises SchemaMismatchError for types of
+    another kind, and Spark's own errors about types that cannot be cast.
     """
     data = frame_schema(frame)
     unlike = {field.name for field in data if _needs_cast(field, table, evolves=evolves)}
