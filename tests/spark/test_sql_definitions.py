@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 from tests.managed import Warehouse
 
-from pyspark_delta import DeltaTable
+from pyspark_delta import DeltaTable, Table
 from pyspark_delta.catalog.connections import disconnect_catalog
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, SqlSyntaxError, TableNotFoundError
 
@@ -64,6 +64,25 @@ def test_columns_at_several_places_are_one_commit(sql: SparkSession, path: str) 
     sql.sql("ALTER TABLE defined ADD COLUMNS (first INT FIRST, after_id STRING AFTER id, last INT)")
     assert columns(sql, path) == ["first", "id", "after_id", "s", "k", "last"]
     assert DeltaTable.forPath(sql, path).history(1).collect()[0].version == before + 1
+
+
+def test_longer_texts(sql: SparkSession, path: str) -> None:
+    sql.sql("ALTER TABLE defined ADD COLUMNS (v VARCHAR(2), c CHAR(2))")
+    sql.sql("ALTER TABLE defined ALTER COLUMN v TYPE VARCHAR(3)")
+    sql.sql("INSERT INTO defined (v) VALUES ('abc')")
+    with pytest.raises(ConstraintViolationError, match="DELTA_EXCEED_CHAR_VARCHAR_LIMIT"):
+        sql.sql("INSERT INTO defined (v) VALUES ('abcd')")
+    with pytest.raises(AnalysisException, match="NOT_SUPPORTED_CHANGE_COLUMN"):
+        sql.sql("ALTER TABLE defined ALTER COLUMN v TYPE VARCHAR(2)")
+    sql.sql("ALTER TABLE defined ALTER COLUMN v TYPE STRING")
+    sql.sql("INSERT INTO defined (v) VALUES ('abcd')")
+    DeltaTable.forPath(sql, path).alter().changeType("c", "varchar(4)").addColumn("items", "array<varchar(2)>")
+    assert Table.open(path).snapshot.schema.find("items").metadata == {
+        "__CHAR_VARCHAR_TYPE_STRING": "array<varchar(2)>"
+    }
+    sql.sql("INSERT INTO defined (c) VALUES ('abcd')")
+    found = sql.sql("SELECT v, c FROM defined WHERE v IS NOT NULL OR c IS NOT NULL").collect()
+    assert {tuple(row) for row in found} == {("abc", None), ("abcd", None), (None, "abcd")}
 
 
 def test_replace_columns_changes_nothing(sql: SparkSession, path: str) -> None:

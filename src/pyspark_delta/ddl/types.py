@@ -1,7 +1,11 @@
-"""Change the type of a column to one that holds all old values (Type Widening; beyond the 2024-12 text)."""
+"""Change the type of a column to one that holds all old values (Type Widening; beyond the 2024-12 text).
+
+The length that a column of texts declares is part of its type in SQL, and in Delta part of its metadata.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,19 +20,24 @@ from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, change_column, find_column, spelled, type_at
 from pyspark_delta.schema.inner_names import follow_change
 from pyspark_delta.schema.json import dump_json, type_to_json
-from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE, declared_lengths, declared_type
+from pyspark_delta.schema.types import STRING, VOID, ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 
+_LENGTH = re.compile(r"(?P<var>var)?char\((?P<n>\d+)\)")
 
-def change_type(configuration: TableConfiguration, path: Path, data_type: DataType) -> TableChange:
-    """Set a wider type for the column, element, key or value at a path.
+
+def change_type(configuration: TableConfiguration, path: Path, wanted: StructField) -> TableChange:
+    """Set the wider type of another column for the column, element, key or value at a path, or its longer text length.
 
     Raises SchemaMismatchError for a type that cannot hold all old values, InvalidOperationError if the table does not
     allow types to change, and for a column that constraints or generated columns use.
     """
     schema = configuration.schema
     path = spelled(schema, path)
-    before = type_at(schema, path)
+    before, data_type = type_at(schema, path), wanted.type
+    if before == data_type == STRING:
+        return _change_length(configuration, path, declared_lengths(wanted).get(()))
     if before == data_type:
         raise InvalidOperationError(f"The column '{column_path_text(path)}' already has the type {before}.")
     _check_widening(configuration, path, before, data_type)
@@ -40,7 +49,57 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
         return changed if before == VOID else recorded(changed, before, data_type, inside)
 
     changed = follow_change(schema, change_column(schema, owner, change), owner, owner)
-    column = find_column(changed, owner)
+    return _changed(configuration, changed, owner)
+
+
+def _change_length(configuration: TableConfiguration, path: tuple[str, ...], declared: str | None) -> TableChange:
+    """Set the length that the texts at a path may have; None allows any."""
+    schema = configuration.schema
+    owners = [
+        path[:depth] for depth in range(1, len(path) + 1) if isinstance(type_at(schema, path[: depth - 1]), StructType)
+    ]
+    found = {
+        owner: length
+        for owner in owners
+        if (length := declared_lengths(find_column(schema, owner)).get(path[len(owner) :])) is not None
+    }
+    before = next(iter(found.values()), None)
+    _check_length(column_path_text(path), before, declared)
+    for owner in found:
+
+        def change(field: StructField, inside: tuple[str, ...] = path[len(owner) :]) -> StructField:
+            return _with_length(field, inside, declared)
+
+        schema = change_column(schema, owner, change)
+    return _changed(configuration, schema, owners[-1])
+
+
+def _with_length(field: StructField, inside: tuple[str, ...], declared: str | None) -> StructField:
+    lengths = {path: length for path, length in declared_lengths(field).items() if path != inside}
+    if declared is not None:
+        lengths[inside] = declared
+    metadata = {key: value for key, value in field.metadata.items() if key != DECLARED_TYPE}
+    if lengths:
+        metadata[DECLARED_TYPE] = declared_type(field.type, lengths)
+    return replace(field, metadata=metadata)
+
+
+def _check_length(name: str, before: str | None, after: str | None) -> None:
+    if before == after:
+        raise InvalidOperationError(f"The column '{name}' already has the type {before or STRING}.")
+    old, new = (None if one is None else _LENGTH.fullmatch(one) for one in (before, after))
+    becomes_longer = old is not None and new is not None and bool(new["var"]) and int(old["n"]) <= int(new["n"])
+    if after is not None and not becomes_longer:
+        raise SchemaMismatchError(
+            f"The column '{name}' of type {before or STRING} cannot become {after}: texts in data files may be longer. "
+            "A char or varchar column can become a varchar column that is not shorter, or a string column.",
+            error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            column=name,
+        )
+
+
+def _changed(configuration: TableConfiguration, schema: StructType, owner: tuple[str, ...]) -> TableChange:
+    column = find_column(schema, owner)
     described = {
         "name": column_path_text(owner),
         "type": type_to_json(column.type),
@@ -48,7 +107,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
         "metadata": dict(column.metadata),
     }
     operation = Operation("CHANGE COLUMN", {"column": dump_json(described).decode()})
-    return TableChange(operation=operation, metadata=with_schema(configuration.metadata, changed))
+    return TableChange(operation=operation, metadata=with_schema(configuration.metadata, schema))
 
 
 def recorded(field: StructField, before: DataType, after: DataType, inside: Sequence[str]) -> StructField:

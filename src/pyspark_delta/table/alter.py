@@ -90,8 +90,11 @@ class TableAlter:
 
     @check_arguments
     def change_type(self, name: str, data_type: str | DataType) -> TableAlter:
-        """Widen the type of a column. This needs the property delta.enableTypeWidening."""
-        self._changes.change_type(name, field_of(name, data_type).type)
+        """Widen the type of a column. This needs the property delta.enableTypeWidening.
+
+        A `char` or `varchar` can become a longer `varchar`, or a string, without it.
+        """
+        self._changes.change_type(name, field_of(name, data_type))
         return self._done()
 
     @check_arguments

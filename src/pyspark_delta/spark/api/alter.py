@@ -14,7 +14,7 @@ from pyspark_delta.ddl.alter import Alteration
 from pyspark_delta.display import html_facts
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.api.column_types import delta_field, delta_type
+from pyspark_delta.spark.api.column_types import delta_field
 from pyspark_delta.spark.api.existing_rows import check_existing_rows
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -77,8 +77,11 @@ class DeltaTableAlter:
         return self
 
     def changeType(self, name: str, dataType: str | SparkType) -> DeltaTableAlter:
-        """Widen the type of a column. The table must have the property delta.enableTypeWidening."""
-        self._changes.change_type(name, delta_type(dataType))
+        """Widen the type of a column. The table must have the property delta.enableTypeWidening.
+
+        A `char` or `varchar` can become a longer `varchar`, or a string, without it.
+        """
+        self._changes.change_type(name, delta_field(name, dataType))
         return self
 
     def setColumnComment(self, name: str, comment: str | None) -> DeltaTableAlter:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql.types import ArrayType, CharType, MapType, StringType, VarcharType, _parse_datatype_string
 from pyspark.sql.types import DataType as SparkType
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
-from pyspark.sql.types import _parse_datatype_string
 
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.schema.types import DataType, StructField
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE
+from pyspark_delta.schema.types import StructField
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.schemas import from_spark
 
@@ -29,14 +30,28 @@ def delta_field(
 
     Raises InvalidOperationError for anything else, and as `from_spark`.
     """
+    wanted = _spark_type(data_type, name)
     found = {**(metadata or {}), **({} if comment is None else {"comment": comment})}
-    field = SparkField(name, _spark_type(data_type, name), nullable, found)
+    stored = _stored(wanted)
+    if stored != wanted:
+        found[DECLARED_TYPE] = wanted.simpleString()
+    field = SparkField(name, stored, nullable, found)
     return from_spark(lambda: SparkStruct([field])).fields[0]
 
 
-def delta_type(data_type: str | SparkType) -> DataType:
-    """Return a type of a Delta schema for a PySpark type or its name in SQL. Raises as `delta_field`."""
-    return delta_field("column", data_type).type
+def _stored(data_type: SparkType) -> SparkType:
+    """Return a type with strings in the place of char and varchar, which Delta keeps in metadata."""
+    match data_type:
+        case CharType() | VarcharType():
+            return StringType()
+        case ArrayType():
+            return ArrayType(_stored(data_type.elementType), data_type.containsNull)
+        case MapType():
+            return MapType(_stored(data_type.keyType), _stored(data_type.valueType), data_type.valueContainsNull)
+        case SparkStruct():
+            return SparkStruct([SparkField(f.name, _stored(f.dataType), f.nullable, f.metadata) for f in data_type])
+        case _:
+            return data_type
 
 
 def _spark_type(data_type: str | SparkType, name: str) -> SparkType:

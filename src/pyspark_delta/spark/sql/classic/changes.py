@@ -92,7 +92,7 @@ def _rename(alteration: Alteration, jvm: Jvm, change: Any) -> None:
 
 
 def _change_type(alteration: Alteration, jvm: Jvm, change: Any) -> None:
-    alteration.change_type(_path(change), _spark_field(jvm, "column", change.newDataType(), True).type)
+    alteration.change_type(_path(change), _spark_field(jvm, "column", change.newDataType(), True))
 
 
 def _change_comment(alteration: Alteration, jvm: Jvm, change: Any) -> None:
