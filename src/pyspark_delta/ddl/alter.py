@@ -30,6 +30,7 @@ from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.edits import After, First, Position
+from pyspark_delta.schema.text_lengths import declared_lengths
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.evolution import evolve
@@ -89,7 +90,8 @@ class Alteration:
 
     def change_type(self, name: str, wider: StructField) -> None:
         """Give a column the type of another one, which is wider."""
-        self._change_column(lambda before: change_type(before, parse_column_path(name), wider))
+        path, length = parse_column_path(name), declared_lengths(wider).get(())
+        self._change_column(lambda before: change_type(before, path, wider.type, length))
 
     def set_column_comment(self, name: str, comment: str | None) -> None:
         """Set the comment of a column; None removes it."""

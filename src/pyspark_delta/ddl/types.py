@@ -27,17 +27,21 @@ from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 _LENGTH = re.compile(r"(?P<var>var)?char\((?P<n>\d+)\)")
 
 
-def change_type(configuration: TableConfiguration, path: Path, wanted: StructField) -> TableChange:
-    """Set the wider type of another column for the column, element, key or value at a path, or its longer text length.
+def change_type(
+    configuration: TableConfiguration, path: Path, data_type: DataType, length: str | None = None
+) -> TableChange:
+    """Set a wider type for the column, element, key or value at a path.
+
+    For strings, `length` is the type that limits them, such as `varchar(10)`; None for any length.
 
     Raises SchemaMismatchError for a type that cannot hold all old values, InvalidOperationError if the table does not
     allow types to change, and for a column that constraints or generated columns use.
     """
     schema = configuration.schema
     path = spelled(schema, path)
-    before, data_type = type_at(schema, path), wanted.type
+    before = type_at(schema, path)
     if before == data_type == STRING:
-        return _change_length(configuration, path, declared_lengths(wanted).get(()))
+        return _change_length(configuration, path, length)
     if before == data_type:
         raise InvalidOperationError(f"The column '{column_path_text(path)}' already has the type {before}.")
     _check_widening(configuration, path, before, data_type)
