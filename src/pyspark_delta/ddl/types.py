@@ -45,7 +45,8 @@ def change_type(
     if before == data_type:
         raise InvalidOperationError(f"The column '{column_path_text(path)}' already has the type {before}.")
     _check_widening(configuration, path, before, data_type)
-    owner, inside = _owner(schema, path)
+    owner = _fields_above(schema, path)[-1]
+    inside = path[len(owner) :]
     check_no_dependents(configuration, [owner], f"changed from {before} to {data_type}")
 
     def change(field: StructField) -> StructField:
@@ -59,9 +60,7 @@ def change_type(
 def _change_length(configuration: TableConfiguration, path: tuple[str, ...], declared: str | None) -> TableChange:
     """Set the length that the texts at a path may have; None allows any."""
     schema = configuration.schema
-    owners = [
-        path[:depth] for depth in range(1, len(path) + 1) if isinstance(type_at(schema, path[: depth - 1]), StructType)
-    ]
+    owners = _fields_above(schema, path)
     found = {
         owner: length
         for owner in owners
@@ -142,13 +141,9 @@ def _check_widening(configuration: TableConfiguration, path: Sequence[str], befo
         )
 
 
-def _owner(schema: StructType, path: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the path of the nearest field, and the path from there into its arrays and maps."""
-    last = 0
-    for depth in range(1, len(path) + 1):
-        if isinstance(type_at(schema, path[: depth - 1]), StructType):
-            last = depth
-    return tuple(path[:last]), tuple(path[last:])
+def _fields_above(schema: StructType, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the paths of the fields that hold the column, element, key or value at a path, the nearest last."""
+    return [path[:end] for end in range(1, len(path) + 1) if isinstance(type_at(schema, path[: end - 1]), StructType)]
 
 
 def _replaced(data_type: DataType, inside: Sequence[str], new: DataType) -> DataType:

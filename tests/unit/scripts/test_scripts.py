@@ -293,3 +293,10 @@ def test_another_page_of_peers_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(interoperability, "PAGE", page)
     monkeypatch.setattr(sys, "argv", ["interoperability.py", "--check"])
     assert interoperability.main() == 1
+
+
+def test_a_python_that_is_not_there_is_named() -> None:
+    command = [sys.executable, str(SCRIPTS / "test_pythons.py"), "--pyspark", "pyspark", "no-such-python"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no-such-python" in done.stderr

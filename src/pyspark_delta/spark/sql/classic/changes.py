@@ -36,7 +36,7 @@ def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Sna
     check_none(spark, "ALTER TABLE")
     kinds = [kind_of(change) for change in changes]
     for kind in kinds:
-        if kind not in _MAKE and kind not in ("SetProperty", "RemoveProperty", "AddColumn", "DeleteColumn"):
+        if kind not in _ALONE and kind not in _TOGETHER:
             raise InvalidOperationError(
                 f"ALTER TABLE does not support {kind} for Delta tables. Nothing was changed.",
                 error_class="DELTA_OPERATION_NOT_ALLOWED",
@@ -50,41 +50,39 @@ def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Sna
             sqlstate="0AKDC",
         )
     alteration = Alteration(open_snapshot, partial(check_existing_rows, spark), engine_info(f"PySpark/{spark.version}"))
-    together = set(kinds)
-    if together == {"SetProperty"}:
-        _set_properties(alteration, {str(one.property()): str(one.value()) for one in changes})
-    elif together == {"RemoveProperty"}:
-        alteration.unset_properties([str(one.property()) for one in changes], if_exists=True)
-    elif together == {"DeleteColumn"}:
-        alteration.drop_columns([_path(one) for one in changes])
-    elif together == {"AddColumn"}:
-        alteration.add_new_columns([_new_column(jvm, one) for one in changes])
-    elif len(kinds) > 1 and together <= _OF_COLUMNS:
+    if len(set(kinds)) == 1 and kinds[0] in _TOGETHER:
+        _TOGETHER[kinds[0]](alteration, jvm, changes)
+    elif len(kinds) > 1 and set(kinds) <= _OF_COLUMNS:
         with alteration.together() as collecting:
             for kind, change in zip(kinds, changes, strict=True):
-                _make(collecting, jvm, kind, change)
+                _ALONE[kind](collecting, jvm, change)
     else:
         for kind, change in zip(kinds, changes, strict=True):
-            _make(alteration, jvm, kind, change)
+            if kind in _TOGETHER:
+                _TOGETHER[kind](alteration, jvm, [change])
+            else:
+                _ALONE[kind](alteration, jvm, change)
 
 
-def _make(alteration: Alteration, jvm: Jvm, kind: str, change: Any) -> None:
-    if kind == "SetProperty":
-        _set_properties(alteration, {str(change.property()): str(change.value())})
-    elif kind == "RemoveProperty":
-        alteration.unset_properties([str(change.property())], if_exists=True)
-    elif kind == "DeleteColumn":
-        alteration.drop_columns([_path(change)])
-    else:
-        _MAKE[kind](alteration, jvm, change)
-
-
-def _set_properties(alteration: Alteration, properties: dict[str, str]) -> None:
+def _set_properties(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> None:
+    properties = {str(one.property()): str(one.value()) for one in changes}
     comment = properties.pop(_COMMENT, None)
     if comment is not None:
         alteration.set_comment(comment)
     if properties:
         alteration.set_properties(properties)
+
+
+def _unset_properties(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> None:
+    alteration.unset_properties([str(one.property()) for one in changes], if_exists=True)
+
+
+def _add_columns(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> None:
+    alteration.add_new_columns([_new_column(jvm, one) for one in changes])
+
+
+def _drop_columns(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> None:
+    alteration.drop_columns([_path(one) for one in changes])
 
 
 def _rename(alteration: Alteration, jvm: Jvm, change: Any) -> None:
@@ -119,7 +117,15 @@ def _cluster(alteration: Alteration, jvm: Jvm, change: Any) -> None:
     alteration.cluster_by([quoted_path(column) for column in columns])
 
 
-_MAKE: dict[str, Callable[[Alteration, Jvm, Any], None]] = {
+_TOGETHER: dict[str, Callable[[Alteration, Jvm, Sequence[Any]], None]] = {
+    "SetProperty": _set_properties,
+    "RemoveProperty": _unset_properties,
+    "AddColumn": _add_columns,
+    "DeleteColumn": _drop_columns,
+}
+"""Changes of which several are one commit."""
+
+_ALONE: dict[str, Callable[[Alteration, Jvm, Any], None]] = {
     "RenameColumn": _rename,
     "UpdateColumnType": _change_type,
     "UpdateColumnComment": _change_comment,
@@ -129,7 +135,7 @@ _MAKE: dict[str, Callable[[Alteration, Jvm, Any], None]] = {
     "ClusterBy": _cluster,
 }
 
-_OF_COLUMNS = {kind for kind in _MAKE if kind.startswith("UpdateColumn")}
+_OF_COLUMNS = {kind for kind in _ALONE if kind.startswith("UpdateColumn")}
 
 
 def _names(change: Any) -> tuple[str, ...]:
