@@ -708,31 +708,3 @@ def _decoded(path: str) -> str:
     from urllib.parse import unquote
 
     return unquote(path)
-
-
-# ---------------------------------------------------------------------------------------------------- messages
-def test_an_append_sends_few_messages_to_the_jvm(
-    write_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)  # so that a write must find out which Python workers run
-    sent: list[str] = []
-    client: Any = write_spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
-    send = client.send_command
-
-    def counted(command: str, *args: Any, **more: Any) -> Any:
-        if not command.startswith("m\nd"):  # which tells the JVM that an object of Python is gone
-            sent.append(command)
-        return send(command, *args, **more)
-
-    def messages(frame: DataFrame, location: str) -> int:
-        save(frame, location)
-        with monkeypatch.context() as patch:
-            patch.setattr(client, "send_command", counted)
-            sent.clear()
-            save(frame, location, "append")
-        return len(sent)
-
-    narrow = messages(write_spark.range(1), str(tmp_path / "narrow"))
-    wide = messages(write_spark.range(1).selectExpr(*(f"id as c_{i}" for i in range(40))), str(tmp_path / "wide"))
-    assert narrow <= 100
-    assert (wide - narrow) / 39 <= 4

@@ -13,6 +13,7 @@ from pyspark_delta.schema.types import DataType, StructField, StructType
 from pyspark_delta.spark.engine.dml.store_assignment import StoreAssignment, assign_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import name_parts, sql_of
+from pyspark_delta.spark.frames.plain_columns import aliased
 from pyspark_delta.statements.assignments import is_default_word
 
 if TYPE_CHECKING:
@@ -62,19 +63,20 @@ def assign(
     """
     values = [sf.expr(value) if isinstance(value, str) else value for value in resolved.values()]
     names = [_VALUE.format(number) for number in range(len(values))]
-    types = frame_schema(probe.select(*(value.alias(name) for value, name in zip(values, names, strict=True))))
-    parts: dict[tuple[str, ...], StoreAssignment] = {}
+    types = frame_schema(probe.select(*(aliased(value, name) for value, name in zip(values, names, strict=True))))
+    parts: dict[str, dict[tuple[str, ...], StoreAssignment]] = {}  # by top-level column, and by path inside it
     for path, value, name in zip(resolved, values, names, strict=True):
         found = types.find(name)
         fields = find_fields(path, schema)
         assert found is not None
         assert fields is not None
-        parts[path] = assign_value(value, found.type, fields[-1], old(fields[0].name) if keeps else None, fills=fills)
+        before = old(fields[0].name) if keeps else None
+        one = assign_value(value, found.type, fields[-1], before, fills=fills)
+        parts.setdefault(path[0], {})[path[1:]] = one
     assigned = {}
-    for top in dict.fromkeys(path[0] for path in parts):
+    for top, of_top in parts.items():
         field = schema.find(top)
         assert field is not None
-        of_top = {path[1:]: one for path, one in parts.items() if path[0] == top}
         unfit = [one.unfit for one in of_top.values() if one.unfit is not None]
         assigned[field.name] = Assigned(
             field, _rebuilt(field.type, of_top, old(field.name)), sf.coalesce(*unfit) if unfit else None

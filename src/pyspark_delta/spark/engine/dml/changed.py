@@ -20,6 +20,7 @@ from pyspark_delta.schema.types import StructField
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.rules import check_changed, null_empty_partitions
+from pyspark_delta.spark.frames.plain_columns import column_at, named_columns
 from pyspark_delta.statements.row_ids import context_of, stored_ids
 from pyspark_delta.statements.target import FILE, ROW
 from pyspark_delta.transaction.row_rules import row_rules
@@ -59,10 +60,15 @@ def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column 
     `given` maps columns to conditions; a row for which the condition is true keeps its value. True keeps the value in
     all rows. A column that is not in `given` is computed in all rows.
     """
-    computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
-    found = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
+    computed = generated_columns(target)
+    found = {name: _computed(target, column, given.get(name, False)) for name, column in computed.items()}
     new = {name: value for name, value in found.items() if value is not None}
     return null_empty_partitions(frame, target.context).withColumns(new) if new else frame
+
+
+def generated_columns(target: SparkTarget) -> dict[str, ComputedColumn]:
+    """Return the generated columns of a table by name."""
+    return {c.name: c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED}
 
 
 def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
@@ -78,14 +84,16 @@ def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> 
     is_checked = bool(context.checks)
     if is_checked:
         frame = frame.withColumnRenamed(frame.columns[-1], _VIOLATION)
-    actions, columns = changing.actions, [sf.col(quoted(name)) for name in schema.names]
+    spark, actions = target.spark, changing.actions
     checked, action = ([sf.col(_VIOLATION)] if is_checked else []), sf.col(ACTION)
     if has_changes:
         actions = (*actions, RowAction.PREIMAGE)
         frame = _with_preimages(frame, schema.names, actions, is_checked=is_checked, has_ids=target.has_row_ids)
-        columns = [sf.col(_ROWS).getField(f"c{i}") for i in range(len(schema))]
+        columns = [column_at(spark, f"{_ROWS}.c{i}") for i in range(len(schema))]
         checked = [sf.col(_ROWS).getField(_VIOLATION)] if is_checked else []
         action = sf.col(_ROWS).getField(ACTION)
+    else:
+        columns = named_columns(spark, schema.names)
     if target.has_row_ids:
         columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(stored_ids(target))]
     frame = frame.select(*columns, *checked, action.cast("int"), sf.col(FILE), sf.col(ROW))
@@ -102,7 +110,7 @@ def _with_preimages(
     """
 
     def row(columns: Sequence[str], violation: Column, action: Column) -> Column:
-        members = [sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(columns)]
+        members = [column_at(frame.sparkSession, quoted(name), f"c{i}") for i, name in enumerate(columns)]
         checked = [violation.alias(_VIOLATION)] if is_checked else []
         return sf.struct(*members, *checked, action.alias(ACTION))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
@@ -12,15 +13,15 @@ from pyspark_delta.engines.row_changes import ChangeContext, RowAction
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
-from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.engine.dml.assignments import Assigned, assign
-from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
+from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, generated_columns, job_of, old_name
 from pyspark_delta.spark.engine.dml.merge_sides import Sides
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.exchange import exchange_of
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
+from pyspark_delta.spark.frames.plain_columns import aliased, chosen, named_columns
 from pyspark_delta.statements.assignments import resolve_assignments
 from pyspark_delta.statements.merge.clauses import (
     EXAMPLES,
@@ -37,7 +38,7 @@ from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.change_data import change_context
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _IDENTITY = (ComputedKind.IDENTITY_ALWAYS, ComputedKind.IDENTITY_BY_DEFAULT)
 _ONCE = "__pyspark_delta_once"
@@ -181,7 +182,7 @@ class MergedRows:
             return self.search()
         changing = self._changing(rows, has_changes=has_changes)
         if not is_written:
-            columns = [sf.col(quoted(name)) for name in names]
+            columns = named_columns(target.spark, names)
             context = ChangeContext(self.actions, target.context.schema, changes=change_context(target.context))
             return changing.frame.select(*columns, sf.col(ACTION), sf.col(FILE), sf.col(ROW)), context
         frame, context = job_of(target, changing, has_changes=has_changes)
@@ -210,14 +211,14 @@ class MergedRows:
             for c in row_rules(self.target.configuration).computed
             if c.kind is ComputedKind.DEFAULT
         }
-        columns = [self._value(one, defaults.get(one.name), keeps=has_changes).alias(one.name) for one in schema]
+        columns = [aliased(self._value(one, defaults.get(one.name), keeps=has_changes), one.name) for one in schema]
         unfit = [one for one in schema if any(self._unfit(one.name))]
-        columns += [_by_number(self._unfit(one.name), len(self.changes)).alias(unfit_name(one)) for one in unfit]
+        columns += [aliased(self._by_number.value(self._unfit(one.name)), unfit_name(one)) for one in unfit]
         if has_changes:
-            columns += [self.sides.old(name).alias(old_name(name)) for name in schema.names]
+            columns += [aliased(self.sides.old(name), old_name(name)) for name in schema.names]
         frame = rows.select(*columns, sf.col(ACTION), *self._locations())
         numbered = self._numbered()
-        frame = generated(self.target, number_rows(frame, numbered), self._given(schema))
+        frame = generated(self.target, number_rows(frame, numbered), self._given())
         return ChangeFrame(frame, self.actions, unfit, tuple(numbered))
 
     def _value(self, one: StructField, default: Column | None, *, keeps: bool) -> Column:
@@ -232,9 +233,7 @@ class MergedRows:
                 choices.append((number, "old", self.sides.old(one.name)))
             elif change.action is RowAction.INSERT and default is not None:
                 choices.append((number, "default", default.cast(data_type)))
-        if not choices:
-            return sf.lit(None).cast(data_type)
-        return _by_number(choices, len(self.changes))
+        return self._by_number.value(choices) if choices else sf.lit(None).cast(data_type)
 
     def _unfit(self, name: str) -> list[tuple[int, object, Column]]:
         found = ((number, change.values.get(name)) for number, change in enumerate(self.changes))
@@ -250,47 +249,54 @@ class MergedRows:
                 if change.action is RowAction.INSERT and column.name not in change.values
             ]
             if column.kind in _IDENTITY and numbers:
-                found[column] = sf.col(ACTION).isin(numbers)
+                found[column] = self._by_number.is_one_of(numbers)
         return found
 
-    def _given(self, schema: StructType) -> dict[str, Column | bool]:
-        """Return for each column the condition for the rows whose value is given; in other rows it is computed."""
+    def _given(self) -> dict[str, Column | bool]:
+        """Return for each generated column the condition for the rows whose value is given; others are computed."""
         given: dict[str, Column | bool] = {}
-        for name in schema.names:
+        for name in generated_columns(self.target):
             numbers = [
                 number
                 for number, change in enumerate(self.changes)
                 if name in change.values or change.action is RowAction.DELETE
             ]
-            given[name] = len(numbers) == len(self.changes) or (bool(numbers) and sf.col(ACTION).isin(numbers))
+            given[name] = len(numbers) == len(self.changes) or (bool(numbers) and self._by_number.is_one_of(numbers))
         return given
 
-
-def _by_number(choices: Sequence[tuple[int, object, Column]], clauses: int) -> Column:
-    """Return the value for the clause that `ACTION` names; null for clauses without a value.
-
-    `choices` are numbers of clauses, keys and values. Clauses with the same key share a branch of the expression.
-    """
-    grouped: dict[int, tuple[list[int], Column]] = {}
-    for number, key, value in choices:
-        grouped.setdefault(hash(key) if isinstance(key, str) else id(key), ([], value))[0].append(number)
-    groups = list(_largest_last(grouped))
-    if len(choices) == clauses:
-        result: Column | None = groups.pop()[1]
-    else:
-        result = None
-    chain: Column | None = None
-    for numbers, value in groups:
-        test = sf.col(ACTION).isin(numbers)
-        chain = sf.when(test, value) if chain is None else chain.when(test, value)
-    if chain is None:
-        assert result is not None
-        return result
-    return chain if result is None else chain.otherwise(result)
+    @cached_property
+    def _by_number(self) -> _ByNumber:
+        return _ByNumber(self.target.spark, len(self.changes))
 
 
-def _largest_last(grouped: Mapping[int, tuple[list[int], Column]]) -> Iterator[tuple[list[int], Column]]:
-    yield from sorted(grouped.values(), key=lambda one: len(one[0]))
+class _ByNumber:
+    """Chooses values by the clause that `ACTION` names."""
+
+    def __init__(self, spark: SparkSession, clauses: int) -> None:
+        self._spark, self._clauses = spark, clauses
+        self._tests: dict[tuple[int, ...], Column] = {}
+
+    def is_one_of(self, numbers: Sequence[int]) -> Column:
+        """Return the condition that a row changes by one of these clauses."""
+        key = tuple(numbers)
+        if key not in self._tests:
+            self._tests[key] = sf.col(ACTION).isin(list(key))
+        return self._tests[key]
+
+    def value(self, choices: Sequence[tuple[int, object, Column]]) -> Column:
+        """Return the value for the clause; null for clauses without a value.
+
+        `choices` are numbers of clauses, keys and values. Clauses with the same key share a branch of the expression.
+        """
+        grouped: dict[object, tuple[list[int], Column]] = {}
+        for number, key, value in choices:
+            grouped.setdefault(key if isinstance(key, str) else id(key), ([], value))[0].append(number)
+        groups = sorted(grouped.values(), key=lambda one: len(one[0]))  # the largest last
+        result = groups.pop()[1] if len(choices) == self._clauses else None
+        if not groups:
+            assert result is not None
+            return result
+        return chosen(self._spark, [(self.is_one_of(numbers), value) for numbers, value in groups], result)
 
 
 def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOperationError:

@@ -29,6 +29,7 @@ from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import Labels
 from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
+from pyspark_delta.spark.frames.plain_columns import aliased, column_at
 from pyspark_delta.statements.merge.clauses import Clause, RowKind
 from pyspark_delta.statements.target import Condition
 
@@ -50,14 +51,15 @@ class Sides:
 
     def old(self, name: str) -> Column:
         """Return the old value of a column of the table; null in rows that only the source has."""
-        return sf.col(_TARGET.format(self.target.configuration.schema.names.index(name)))
+        number = self.target.configuration.schema.names.index(name)
+        return column_at(self.target.spark, _TARGET.format(number))
 
     def given(self, name: str) -> Column | None:
         """Return the source column of a name; None if the source has no such column, or several."""
         found = self.schema.find(name)
         if found is None or not self._is_unique(found.name):
             return None
-        return sf.col(_SOURCE.format(self.schema.names.index(found.name)))
+        return column_at(self.target.spark, _SOURCE.format(self.schema.names.index(found.name)))
 
     def shared(self, kind: RowKind) -> dict[str, str]:
         """Return the copies to use in clauses of a kind for columns that both sides have, by casefolded name."""
@@ -95,12 +97,12 @@ class Sides:
 
     def _marked_target(self, rows: DataFrame) -> DataFrame:
         names = self.target.configuration.schema.names
-        copies = [sf.col(quoted(name)).alias(_TARGET.format(i)) for i, name in enumerate(names)]
+        copies = [column_at(self.target.spark, quoted(name), _TARGET.format(i)) for i, name in enumerate(names)]
         return rows.select("*", *copies, sf.lit(True).alias(_IN_TARGET), *self._early(RowKind.BY_SOURCE))
 
     def _marked_source(self) -> DataFrame:
         copies = [
-            sf.col(quoted(name)).alias(_SOURCE.format(i))
+            column_at(self.target.spark, quoted(name), _SOURCE.format(i))
             for i, name in enumerate(self.schema.names)
             if self._is_unique(name)
         ]
@@ -108,10 +110,14 @@ class Sides:
         return self.source.select("*", *copies, sf.lit(True).alias(_IN_SOURCE), *early)
 
     def _early(self, kind: RowKind) -> list[Column]:
-        return [value.alias(_early_name(kind, i)) for i, value in enumerate(self.early.get(kind, ()))]
+        return [aliased(value, _early_name(kind, i)) for i, value in enumerate(self.early.get(kind, ()))]
 
     def _is_unique(self, name: str) -> bool:
-        return Counter(other.casefold() for other in self.schema.names)[name.casefold()] == 1
+        return self._counts[name.casefold()] == 1
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(name.casefold() for name in self.schema.names)
 
 
 @dataclass(frozen=True)
@@ -229,7 +235,7 @@ def _is_ambiguous(frame: DataFrame, expressions: Sequence[Condition]) -> bool:
 
 
 def _named(expressions: Sequence[Condition]) -> list[Column]:
-    return [_column(expression).alias(f"c{number}") for number, expression in enumerate(expressions)]
+    return [aliased(_column(expression), f"c{number}") for number, expression in enumerate(expressions)]
 
 
 def _expressions(clause: Clause) -> list[Condition]:

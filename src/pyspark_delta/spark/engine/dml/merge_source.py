@@ -38,6 +38,7 @@ from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema, spark_type
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
+from pyspark_delta.spark.frames.plain_columns import aliased, column_at, named_columns
 from pyspark_delta.spark.frames.relation_columns import PLAIN_LOCAL_FILES, RELATION_OPTIONS
 from pyspark_delta.statements.merge.condition import Key
 from pyspark_delta.statements.merge.keys import REPORT, KeyReport, SourceKeys, report_keys, source_keys
@@ -131,9 +132,10 @@ def materialized(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
 
 def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceKeys:
     """Run a job that collects the keys of a source: all values if there are few, else ranges."""
-    prepare_workers(source.sparkSession)
+    spark = source.sparkSession
+    prepare_workers(spark)
     selected = source.select(
-        *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
+        *(column_at(spark, ".".join(map(quoted, key.source)), f"k{number}") for number, key in enumerate(keys))
     )
     reports = [
         pickle.loads(report) for report in collect_arrow(selected.mapInArrow(report_keys, REPORT))["report"].to_pylist()
@@ -169,12 +171,12 @@ def collect(source: DataFrame, columns: StructType) -> pa.Table:
     """Return these columns of a source under their names."""
     # PySpark fails on non-nullable members of null structs, so all nested fields are made nullable.
     values = [
-        sf.col(quoted(field.name)).cast(spark_type(nullable_type(field.type)))
+        column.cast(spark_type(nullable_type(field.type)))
         if isinstance(field.type, StructType | ArrayType | MapType)
-        else sf.col(quoted(field.name))
-        for field in columns
+        else column
+        for field, column in zip(columns, named_columns(source.sparkSession, columns.names), strict=True)
     ]
-    rows = collect_arrow(source.select(*(value.alias(f"c{number}") for number, value in enumerate(values))))
+    rows = collect_arrow(source.select(*(aliased(value, f"c{number}") for number, value in enumerate(values))))
     return rows.rename_columns(list(columns.names))
 
 
@@ -281,7 +283,7 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int)
 
 def _relation(plan: Any) -> Any:
     """Return the relation that a plan reads; None if it is not a relation of Parquet files without partitions."""
-    while kind_of(plan) == "Project" and _are_names(plan.projectList()):
+    while kind_of(plan) == "Project" and plan.outputSet().subsetOf(plan.inputSet()):  # it computes nothing
         plan = plan.child()
     if kind_of(plan) != "LogicalRelation" or kind_of(plan.relation()) != "HadoopFsRelation":
         return None
@@ -294,10 +296,6 @@ def _relation(plan: Any) -> Any:
         and all(_is_harmless(option._1(), option._2()) for option in elements(relation.options().toSeq()))
     )
     return relation if is_plain else None
-
-
-def _are_names(columns: Any) -> bool:
-    return all(kind_of(column) == "AttributeReference" for column in elements(columns))
 
 
 def _is_harmless(option: str, value: str) -> bool:

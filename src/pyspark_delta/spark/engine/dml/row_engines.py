@@ -19,6 +19,7 @@ from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generate
 from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.rules import unfit_name
+from pyspark_delta.spark.frames.plain_columns import aliased, named_columns
 from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition, RowCondition, by_partition
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class SparkDelete:
 
     def change(self) -> Done[ChangedRows]:
         """Run the job. It also writes the rows to change data files if the context has `changes`."""
-        columns = [sf.col(quoted(name)) for name in self.context.columns.names]
+        columns = named_columns(self.target.spark, self.context.columns.names)
         frame = self.target.rows(self.files).where(self.condition)
         frame = frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW))
         return Done(change_rows(frame, self.context), SPARK)
@@ -106,10 +107,14 @@ class SparkUpdate:
 
     def _changing(self, rows: DataFrame) -> ChangeFrame:
         target, assigned, rows = self.target, self.assigned, self._where(rows)
-        names = target.context.schema.names
-        columns = [(assigned[name].value if name in assigned else sf.col(quoted(name))).alias(name) for name in names]
+        spark, names = target.spark, target.context.schema.names
+        old = named_columns(spark, names)
+        columns = [
+            aliased(assigned[name].value, name) if name in assigned else value
+            for name, value in zip(names, old, strict=True)
+        ]
         if target.has_feed:
-            columns += [sf.col(quoted(name)).alias(old_name(name)) for name in names]
+            columns += [aliased(value, old_name(name)) for name, value in zip(names, old, strict=True)]
         unfit = [one.field for one in assigned.values() if one.unfit is not None]
         columns += [one.unfit.alias(unfit_name(one.field)) for one in assigned.values() if one.unfit is not None]
         columns += [sf.lit(0).alias(ACTION), sf.col(FILE), sf.col(ROW)]

@@ -25,12 +25,15 @@ from pyspark_delta.schema.types import (
     StructType,
     is_same_type,
 )
+from pyspark_delta.spark.frames.plain_columns import aliased, column_at
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.frames.supported_types import check_types
 from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def frame_schema(frame: DataFrame) -> StructType:
@@ -46,7 +49,8 @@ def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
     check_types(table)
     if _is_aligned(data, table):
         return frame  # a projection takes several messages to the JVM for each column
-    return frame.select(*(fitted(data, field).alias(field.name) for field in table))
+    spark = frame.sparkSession
+    return frame.select(*(aliased(value, name) for name, value in fitted_columns(spark, data, table).items()))
 
 
 def _is_aligned(data: StructType, table: StructType) -> bool:
@@ -55,12 +59,22 @@ def _is_aligned(data: StructType, table: StructType) -> bool:
     )
 
 
-def fitted(data: StructType, target: StructField) -> Column:
-    """Return the value for a column of the table: the frame's column of the same name, or null."""
-    source = data.find(target.name)
-    if source is None or source.type == VOID:
-        return sf.lit(None).cast(spark_type(target.type))
-    return fit(sf.col(quoted(source.name)), source.type, target.type)
+def fitted_columns(spark: SparkSession, data: StructType, targets: Iterable[StructField]) -> dict[str, Column]:
+    """Return the values for columns of the table: the frame's columns of the same names, or null."""
+    nulls: dict[st.DataType, Column] = {}  # one for each type, since a cast takes thirty messages to the JVM
+
+    def null(data_type: st.DataType) -> Column:
+        if data_type not in nulls:
+            nulls[data_type] = sf.lit(None).cast(data_type)
+        return nulls[data_type]
+
+    def fitted(target: StructField) -> Column:
+        source = data.find(target.name)
+        if source is None or source.type == VOID:
+            return null(spark_type(target.type))
+        return fit(column_at(spark, quoted(source.name)), source.type, target.type)
+
+    return {target.name: fitted(target) for target in targets}
 
 
 def fit(value: Column, data: DataType, table: DataType) -> Column:

@@ -19,8 +19,9 @@ from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructField, StructType
-from pyspark_delta.spark.engine.write.alignment import align, fitted, spark_type
+from pyspark_delta.spark.engine.write.alignment import align, fitted_columns, spark_type
 from pyspark_delta.spark.frames.catalyst.columns import try_cast
+from pyspark_delta.spark.frames.plain_columns import aliased, named_columns
 from pyspark_delta.transaction.row_rules import RowRules
 from pyspark_delta.write.new_rows import computed_columns, empty_partition_values, plan_new_rows, row_checks
 
@@ -68,7 +69,7 @@ def check_changed(
     given = tuple(computed_columns(rules, table).values())
     checks = [watch(check, table.names) for check in row_checks(rules, given, numbered, context)]
     if not (unfit or checks):
-        return RuledFrame(frame.select(*(sf.col(quoted(name)) for name in (*table.names, *carried))), context)
+        return RuledFrame(frame.select(*named_columns(frame.sparkSession, (*table.names, *carried))), context)
     frame, checks = _violations(null_empty_partitions(frame, context), table, unfit, checks, carried)
     return RuledFrame(frame, replace(context, checks=tuple(checks)))
 
@@ -120,16 +121,18 @@ def _given_and_defaults(
 
     A value that does not fit a column of `narrowed` is null there; an additional column `unfit_name` has its text.
     """
+    values = fitted_columns(frame.sparkSession, data, (field for field in table if field.name not in absent))
     columns: list[Column] = []
     for field in table:
         column = absent.get(field.name)
         if column is None:
-            value = fitted(data, field)
-            columns.append((try_cast(value, spark_type(field.type)) if field in narrowed else value).alias(field.name))
+            value = values[field.name]
+            value = try_cast(value, spark_type(field.type)) if field in narrowed else value
+            columns.append(aliased(value, field.name))
         elif column.kind is ComputedKind.DEFAULT:
             columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
     for field in narrowed:
-        value = fitted(data, field)
+        value = values[field.name]
         unfit = value.isNotNull() & try_cast(value, spark_type(field.type)).isNull()
         columns.append(sf.when(unfit, value.cast("string")).alias(_UNFIT + field.name))
     return frame.select(*columns)
@@ -144,7 +147,7 @@ def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame
     """
     if not numbered:
         return frame
-    columns = [sf.col(quoted(name)) for name in frame.columns]
+    columns = named_columns(frame.sparkSession, frame.columns)
     frame = frame.select("*", sf.spark_partition_id().alias(_TASK), _row_of_task().alias(_ROW))
     unit = f"(shiftright({_ROW}, {_FIRST_RUN_BITS}) + 1)"
     frame = frame.select(
@@ -188,13 +191,13 @@ def _row_of_task() -> Column:
 def _generated(frame: DataFrame, table: StructType, absent: Mapping[str, ComputedColumn]) -> DataFrame:
     """Return the frame with the columns of the table in order; generated columns are computed from the others."""
     columns = []
-    for field in table:
+    for field, value in zip(table, named_columns(frame.sparkSession, table.names), strict=True):
         column = absent.get(field.name)
         if column is not None and column.kind is ComputedKind.GENERATED:
             columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
         else:
-            columns.append(sf.col(quoted(field.name)))
-    columns += [sf.col(quoted(name)) for name in frame.columns if name.startswith(_UNFIT)]
+            columns.append(value)
+    columns += named_columns(frame.sparkSession, (name for name in frame.columns if name.startswith(_UNFIT)))
     return frame.select(*columns)
 
 
@@ -209,6 +212,7 @@ def _violations(
 
     The column is JSON: the number of the condition and the values of its columns as text. It is null for valid rows.
     """
+    spark = frame.sparkSession
     numbered: list[WatchedCheck] = []
     broken: Column | None = None
 
@@ -224,7 +228,7 @@ def _violations(
         add(WatchedCheck(check, (field.name,)), unfit.isNull(), [unfit])
     for watched in checks:
         passes = sf.coalesce(sf.expr(watched.check.condition), sf.lit(False))
-        add(watched, passes, [sf.col(quoted(name)) for name in watched.columns])
-    columns = [sf.col(quoted(name)) for name in (*table.names, *carried)]
+        add(watched, passes, named_columns(spark, watched.columns))
+    columns = named_columns(spark, (*table.names, *carried))
     assert broken is not None
     return frame.select(*columns, broken.alias(_VIOLATION)), numbered

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.frames.catalyst.nodes import kind_of
+from pyspark_delta.spark.frames.catalyst.nodes import node_name
 from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class ResultRows(JavaProxy):
         plan = execution.analyzed()
         self._schema = plan.schema()
         # Spark plans the result again when it is collected. Rows that a plan already holds need no plan of their own.
-        is_local = kind_of(plan) == "LocalRelation"
+        is_local = node_name(plan) == "LocalRelation"
         self._rows = jvm.row_array(plan.data()) if is_local else execution.executedPlan().executeCollect()
 
     def readSchema(self) -> Any:

@@ -11,7 +11,7 @@ import pyspark.sql.functions as sf
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.frames.catalyst.columns import column_of
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
-from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, node_name, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.statements.assignments import is_default_word
 
@@ -87,8 +87,8 @@ def option(value: Any) -> Any:
 
 
 def member(jvm: Jvm, node: Any, name: str, none: Any = None) -> Any:
-    """Return a member of a node; `none` if the node has no such member in this release of Spark."""
-    return getattr(node, name)() if jvm.has_method(str(node.getClass().getName()), name) else none
+    """Return a member of a parsed statement; `none` if it has no such member in this release of Spark."""
+    return getattr(node, name)() if jvm.has_method(f"{_LOGICAL}.{node_name(node)}", name) else none
 
 
 def evolves_schema(jvm: Jvm, node: Any) -> bool:
@@ -103,7 +103,7 @@ def has_subquery(jvm: Jvm, expression: Any) -> bool:
 
 def named_table(spark: SparkSession, node: Any) -> NamedTable | None:
     """Return the table that a node of a parsed statement names; None for any other node."""
-    kind = str(node.nodeName())  # one message to the JVM, where `kind_of` needs two
+    kind = node_name(node)
     if kind == "SubqueryAlias":
         found = named_table(spark, node.child())
         return None if found is None else NamedTable(found.parts, str(node.alias()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_delta.spark.conf.classes import has_data_sources
 from pyspark_delta.spark.conf.sessions import STAND_IN, is_delta
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
+from pyspark_delta.spark.frames.catalyst.nodes import node_name
 from pyspark_delta.spark.sql.classic.plans import option
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _CREATING = frozenset(("CreateTable", "CreateTableAsSelect", "ReplaceTable", "Re
 
 def replace_provider(spark: SparkSession, plan: Any) -> None:
     """Replace the format of a new Delta table in a plan, in place: Spark has just parsed it."""
-    if has_data_sources() or str(plan.nodeName()) not in _CREATING:
+    if has_data_sources() or node_name(plan) not in _CREATING:
         return
     jvm, specification = jvm_of(spark), plan.tableSpec()
     if is_delta(spark, option(specification.provider())):

@@ -11,13 +11,12 @@ from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
-from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
+from pyspark_delta.spark.frames.catalyst.nodes import elements, node_name
 from pyspark_delta.spark.sql.classic.plans import (
     Query,
     column_name,
     column_text,
     evolves_schema,
-    has_subquery,
     option,
 )
 from pyspark_delta.spark.sql.classic.written import written
@@ -94,7 +93,7 @@ def merge(query: Query, node: Any, target: Target) -> DataFrame:
     source = query.frame(node.sourceTable())
     if target.alias is None and _may_be_named(source, target.name):
         target = Target(target.table, label=_DISTINCT_LABEL)
-    _refuse_subquery(query, node.mergeCondition())
+    _refuse_subqueries(node)
     condition = _given(query, node.mergeCondition(), target)
     statement = merge_statement(query.spark, source, condition, target.name, target.qualifier)
     builder = DeltaMergeBuilder(
@@ -116,7 +115,7 @@ def merge(query: Query, node: Any, target: Target) -> DataFrame:
 # ------------------------------------------------------------------------------------------------ clauses of a MERGE
 def _matched(builder: DeltaMergeBuilder, query: Query, action: Any, target: Target) -> DeltaMergeBuilder:
     condition = _clause_condition(query, action, target)
-    match kind_of(action):
+    match node_name(action):
         case "DeleteAction":
             return builder.whenMatchedDelete(condition)
         case "UpdateStarAction":
@@ -126,35 +125,30 @@ def _matched(builder: DeltaMergeBuilder, query: Query, action: Any, target: Targ
 
 def _not_matched(builder: DeltaMergeBuilder, query: Query, action: Any, target: Target) -> DeltaMergeBuilder:
     condition = _clause_condition(query, action, target)
-    if kind_of(action) == "InsertStarAction":
+    if node_name(action) == "InsertStarAction":
         return builder.whenNotMatchedInsertAll(condition)
     return builder.whenNotMatchedInsert(condition, _clause_values(query, action, target))
 
 
 def _not_matched_by_source(builder: DeltaMergeBuilder, query: Query, action: Any, target: Target) -> DeltaMergeBuilder:
     condition = _clause_condition(query, action, target)
-    if kind_of(action) == "DeleteAction":
+    if node_name(action) == "DeleteAction":
         return builder.whenNotMatchedBySourceDelete(condition)
     return builder.whenNotMatchedBySourceUpdate(condition, _clause_values(query, action, target))
 
 
 def _clause_condition(query: Query, action: Any, target: Target) -> Column | str | None:
     condition = option(action.condition())
-    if condition is None:
-        return None
-    _refuse_subquery(query, condition)
-    return _given(query, condition, target)
+    return None if condition is None else _given(query, condition, target)
 
 
 def _clause_values(query: Query, action: Any, target: Target) -> dict[str, Column | str]:
-    for assignment in elements(action.assignments()):
-        _refuse_subquery(query, assignment.value())
     return dict(_assigned(query, action.assignments(), target, "MERGE"))
 
 
-def _refuse_subquery(query: Query, expression: Any) -> None:
-    """Raise InvalidOperationError for a subquery: the rows of a MERGE come from its source alone."""
-    if has_subquery(query.jvm, expression):
+def _refuse_subqueries(node: Any) -> None:
+    """Raise InvalidOperationError for a subquery in a clause: the rows of a MERGE come from its source alone."""
+    if not node.subqueries().isEmpty():
         raise InvalidOperationError(
             "Subqueries are not supported in the conditions and values of MERGE. Nothing was changed. Join what the "
             "subquery reads into the source: MERGE INTO t USING (SELECT ... FROM s JOIN ...) AS s ON ...",
@@ -166,7 +160,7 @@ def _refuse_subquery(query: Query, expression: Any) -> None:
 def _may_be_named(source: DataFrame, name: str) -> bool:
     """Return True unless the columns of the source certainly have another name of one part before them."""
     plan = source._jdf.queryExecution().analyzed()
-    return kind_of(plan) != "SubqueryAlias" or str(plan.alias()).casefold() == name.casefold()
+    return node_name(plan) != "SubqueryAlias" or str(plan.alias()).casefold() == name.casefold()
 
 
 def _assigned(query: Query, assignments: Any, target: Target, statement: str) -> Mapping[str, Column | str]:
@@ -191,4 +185,4 @@ def _given(query: Query, expression: Any, target: Target) -> Column | str:
 
 
 def _is_true(expression: Any) -> bool:
-    return kind_of(expression) == "Literal" and str(expression.toString()) == "true"
+    return node_name(expression) == "Literal" and str(expression.toString()) == "true"

@@ -19,6 +19,7 @@ from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.engine.dml.store_assignment import assign_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.frames.plain_columns import column_at
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -57,7 +58,10 @@ def stored(frame: DataFrame, table: StructType, *, evolves: bool = False) -> Dat
     if not unlike:
         return frame
     return frame.select(
-        *(_cast(field, table) if field.name in unlike else sf.col(quoted(field.name)) for field in data)
+        *(
+            _cast(field, table) if field.name in unlike else column_at(frame.sparkSession, quoted(field.name))
+            for field in data
+        )
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark_delta.parser.statements import Clone, ConvertToDelta, DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
-from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, node_name, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.sql.classic import inserts, row_changes
 from pyspark_delta.spark.sql.classic.alterations import (
@@ -83,7 +83,7 @@ class Translator:
 
         `statements` are Delta's own in a script, by the names of procedures that the plan calls in place of them.
         """
-        kind = str(plan.nodeName())
+        kind = node_name(plan)
         if kind == "CompoundBody":
             self._translate_script(plan, statements)
             return plan
@@ -122,7 +122,7 @@ class Translator:
         query, statement = Query(self.spark), plan
         if kind == "UnresolvedWith":
             query, statement = Query(self.spark, plan), plan.child()
-            kind = str(statement.nodeName())
+            kind = node_name(statement)
         if kind == "Union":
             return self._several_inserts(query, statement)
         known = _STATEMENTS.get(kind)
@@ -178,10 +178,10 @@ class Translator:
     def _several_inserts(self, query: Query, union: Any) -> Any:
         """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
         inserts = elements(union.children())
-        if any(str(insert.nodeName()) != "InsertIntoStatement" for insert in inserts):
+        if any(node_name(insert) != "InsertIntoStatement" for insert in inserts):
             return None
         hung = [query.hung(insert) for insert in inserts]
-        found = [self._call(str(insert.nodeName()), insert) for insert in hung]
+        found = [self._call(node_name(insert), insert) for insert in hung]
         if all(one is None for one in found):
             return None
         children = [insert if one is None else one for one, insert in zip(found, inserts, strict=True)]
@@ -216,16 +216,16 @@ class Translator:
     # ------------------------------------------------------------------------------------------ EXPLAIN and scripts
     def _explained(self, plan: Any) -> Any:
         explained = plan.logicalPlan()
-        found = self._call(str(explained.nodeName()), explained)
+        found = self._call(node_name(explained), explained)
         return plan if found is None else self.explained(plan, found)
 
     def _translate_script(self, node: Any, statements: Mapping[str, DeltaStatement]) -> None:
         """Translate the statements of a script in place: Spark has just parsed it, and nobody else has it."""
-        kind = str(node.nodeName())
+        kind = node_name(node)
         if kind == "SingleStatement":
             plan = node.parsedPlan()
             own = statements.get(_called(plan)) if statements else None
-            found = self._call(str(plan.nodeName()), plan, decides_later=True) if own is None else self.own(own)
+            found = self._call(node_name(plan), plan, decides_later=True) if own is None else self.own(own)
             if found is not None:
                 self._jvm.field(node, "parsedPlan").set(node, found)
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import ParseException
 
 from pyspark_delta.spark.conf.probing import probing
+from pyspark_delta.spark.frames.catalyst.nodes import place_of
 from pyspark_delta.spark.sql.classic.plans import Query, has_subquery
 from pyspark_delta.statements.assignments import is_default_word
 
@@ -20,6 +21,7 @@ _NAME = r"(?:`(?:[^`]|``)*`|\w+)"
 _OF_SEVERAL_PARTS = re.compile(rf"{_NAME}(?:\s*\.\s*{_NAME}){{2}}")
 # Comments, and what settings of the session may give another meaning: escapes, and names in double quotes.
 _UNCLEAR = re.compile(r"--|/\*|[\\\"]")
+_OF_QUERIES = re.compile(r"\b(?:SELECT|FROM|TABLE|VALUES|MAP|REDUCE)\b", re.IGNORECASE)  # a subquery has one of them
 
 
 def written(query: Query, expression: Any, *, is_qualified: bool) -> Column | str:
@@ -32,33 +34,28 @@ def written(query: Query, expression: Any, *, is_qualified: bool) -> Column | st
 
 
 def _text(query: Query, expression: Any, *, is_qualified: bool) -> str | None:
-    origin = expression.origin()
-    statement, stop = origin.sqlText(), origin.stopIndex()
-    if not (statement.isDefined() and stop.isDefined()) or has_subquery(query.jvm, expression):
-        return None
-    whole, end = str(statement.get()), int(stop.get()) + 1
-    for start in _starts(expression):
-        text = whole[start:end]
+    for text in _texts(expression):
         if is_default_word((text.strip("`"),)) or _UNCLEAR.search(text) is not None:
             return None
         if is_qualified and _OF_SEVERAL_PARTS.search(text) is not None:
+            return None
+        if _OF_QUERIES.search(text) is not None and has_subquery(query.jvm, expression):
             return None
         if _is_same(query, text, expression):
             return text
     return None
 
 
-def _starts(expression: Any) -> Iterator[int]:
-    """Yield where an expression may begin: Spark's place of `id IN (0)` is that of `IN (0)`."""
-    while True:
-        start = expression.origin().startIndex()
-        if not start.isDefined():
-            return
-        yield int(start.get())
+def _texts(expression: Any) -> Iterator[str]:
+    """Yield what may be the text of an expression: Spark's place of `id IN (0)` is that of `IN (0)`."""
+    place = whole = place_of(expression)
+    while place is not None and whole is not None:
+        yield whole.statement[place.start : whole.end]
         children = expression.children()
         if children.isEmpty():
             return
         expression = children.head()
+        place = place_of(expression)
 
 
 def _is_same(query: Query, text: str, expression: Any) -> bool:
