@@ -47,7 +47,8 @@ def test_c393_columns(sql: SparkSession, path: str) -> None:
     sql.sql("ALTER TABLE defined DROP COLUMN more")
     sql.sql("ALTER TABLE defined CHANGE COLUMN y y INT AFTER id")
     assert columns(sql, path) == ["first", "id", "y", "s", "k"]
-    shown = [row.col_name for row in sql.sql("SHOW COLUMNS IN defined").collect()]
+    shown = [row.col_name for row in sql.sql(f"SHOW COLUMNS IN delta.`{path}`").collect()]
+    assert [row.col_name for row in sql.sql("SHOW COLUMNS IN defined").collect()] == shown
     described = [row.col_name for row in sql.sql("DESCRIBE defined").collect()]
     assert shown == columns(sql, path)
     assert described[:5] == columns(sql, path)

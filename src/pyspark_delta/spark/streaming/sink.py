@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.classes import java_name
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.engine.write.save import FrameRows, check_write, write_frame_rows
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
@@ -112,7 +113,7 @@ class BatchRows(FrameRows):
         logical = jvm.module(_LOGICAL_RDD)
         rest = (False,) * (from_dataset_arity(jvm) - 2)
         node = logical.fromDataset(java.queryExecution().toRdd(), java, *rest)
-        rows = jvm.classic("Dataset").ofRows(java.sparkSession(), node)
+        rows = jvm.static(java_name("Dataset"), "ofRows")(java.sparkSession(), node)
         return DataFrame(rows, frame.sparkSession)
 
     def source_reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:
@@ -125,6 +126,10 @@ class BatchRows(FrameRows):
 
 def from_dataset_arity(jvm: Jvm) -> int:
     """Return how many arguments `LogicalRDD.fromDataset` takes: a flag more with each version of Spark, so far."""
-    methods = jvm.load_class(f"{_LOGICAL_RDD}$").getMethods()
-    found: int = next(method.getParameterCount() for method in methods if method.getName() == "fromDataset")
+
+    def count() -> int:
+        methods = jvm.load_class(f"{_LOGICAL_RDD}$").getMethods()
+        return next(int(method.getParameterCount()) for method in methods if method.getName() == "fromDataset")
+
+    found: int = jvm.once("parameters of fromDataset", count)
     return found

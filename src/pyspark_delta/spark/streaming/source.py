@@ -154,12 +154,12 @@ class DeltaSource(JavaProxy):
 
     @stream_callback
     def metrics(self, consumed: Any) -> Any:
-        run = self._runs.get(self._run_id())
+        map_of, run = self._jvm.static("java.util.Map", "of"), self._runs.get(self._run_id())
         if run is None or not consumed.isPresent():
-            return self._jvm.root.java.util.Map.of()
+            return map_of()
         planner = run.planner
         backlog = planner.backlog(planner.parse(str(consumed.get().json()))).metrics()
-        return self._jvm.root.java.util.Map.of(*(text for item in backlog.items() for text in item))
+        return map_of(*(text for item in backlog.items() for text in item))
 
     @stream_callback
     def stop(self) -> None:

@@ -11,8 +11,8 @@ _WRAPPED_ARRAY = "scala.collection.mutable.WrappedArray"
 def wrapped(jvm: Any, array: Any) -> Any:
     """Return a Java array as a sequence, without a copy."""
     if is_of_213(jvm):
-        return jvm.type(_ARRAY_SEQ).unsafeWrapArray(array)
-    return jvm.type(_WRAPPED_ARRAY).make(array)
+        return jvm.static(_ARRAY_SEQ, "unsafeWrapArray")(array)
+    return jvm.static(_WRAPPED_ARRAY, "make")(array)
 
 
 def concatenated(jvm: Any, first: Any, second: Any) -> Any:

@@ -49,8 +49,13 @@ def alter(query: Query, node: Any, table: SqlTable) -> None:
 
 
 def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
-    """Return the result of SHOW TBLPROPERTIES or SHOW COLUMNS, from the log."""
+    """Return the result of SHOW TBLPROPERTIES, from the log."""
     return frame_of_plan(query.spark, _by_path(query, node, table))
+
+
+def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
+    """Return the result of SHOW COLUMNS, from the log. Spark 3.5 has it only for its own tables."""
+    return query.spark.createDataFrame([(name,) for name in table.snapshot().schema.names], "col_name STRING")
 
 
 def set_location(query: Query, node: Any, table: SqlTable) -> None:
@@ -182,6 +187,7 @@ _KEYS = "Delta tables have NOT NULL and CHECK (condition)."
 
 _ALTERED = (
     "AddColumns",
+    "AlterColumn",  # of Spark 3.5
     "AlterColumns",
     "AlterTableClusterBy",
     "CommentOnTable",
@@ -195,7 +201,6 @@ _ALTERED = (
 ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
     **dict.fromkeys(_ALTERED, ("table", alter)),
     "ShowTableProperties": ("table", show_properties),
-    "ShowColumns": ("child", show_properties),
     "SetTableLocation": ("table", set_location),
 }
 """Statements that are Spark's on paths and in connected catalogs: the field with the table, and what runs them."""
@@ -204,6 +209,7 @@ ON_ALL_TABLES: dict[str, tuple[str, Run]] = {
     "AddCheckConstraint": ("child", add_check),
     "AddConstraint": ("table", refused("ALTER TABLE ADD CONSTRAINT with a key", _KEYS)),
     "DropConstraint": ("table", drop_constraint),
+    "ShowColumns": ("child", show_columns),
     "ShowPartitions": ("table", show_partitions),
     "AnalyzeTable": ("child", analyze),
     "AnalyzeColumn": ("child", analyze),
