@@ -6,6 +6,7 @@ Both implementations read from it with their own S3 clients, so both wait equall
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import subprocess
 import sys
@@ -40,6 +41,7 @@ def reach(location: str, slow: bool) -> tuple[str, dict[str, str]]:
         stdout=subprocess.PIPE,
         text=True,
     )
+    atexit.register(store.__exit__, None, None, None)  # closes its input, at which it ends, and waits
     assert store.stdout is not None
     options = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{int(store.stdout.readline())}",
@@ -48,11 +50,7 @@ def reach(location: str, slow: bool) -> tuple[str, dict[str, str]]:
         "AWS_REGION": "us-east-1",
         "AWS_ALLOW_HTTP": "true",
     }
-    _stores.append(store)
     return f"s3://{BUCKET}/{table.name}", options
-
-
-_stores: list[subprocess.Popen[str]] = []
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ SOAK = "tests/spark/test_streaming_soak.py"  # for minutes, mostly waiting
 # They import packages that the environments of the older PySparks do not have.
 _NEED_SERVERS = ("--ignore=tests/spark/test_catalog_tables.py", "--ignore=tests/spark/test_mixins.py")
 
+CORE = ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect and not cluster and not bare")
+
 # A stage leaves a core idle for much of its time, so that three keep two cores busy.
 AT_ONCE = 3
 
@@ -72,14 +74,7 @@ STAGES = (
     Stage("soak", ".venv", (SOAK,)),
     Stage("classic", ".venv", ("--ignore=tests/interop", f"--ignore={SOAK}", "-m", "spark and not connect")),
     Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
-    Stage(
-        "core",
-        ".venv",
-        (
-            *("-n", "2", "--dist", "worksteal", *ELSEWHERE),
-            *("-m", "not spark and not connect and not cluster and not bare"),
-        ),
-    ),
+    Stage("core", ".venv", (*CORE, *ELSEWHERE)),
     Stage("connect", ".venv", ("-m", "connect")),
     Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke or versions")),
     Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
@@ -103,7 +98,7 @@ def main(arguments: list[str]) -> int:
     for old in REPORTS.glob("*.xml"):
         old.unlink()
     chosen = [stage for stage in STAGES if not names or stage.name in names]
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         outcomes = run_all(chosen, lambda stage: _pytest(stage, extra))
     except KeyboardInterrupt:
@@ -214,7 +209,8 @@ def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> Non
         os.killpg(process.pid, number)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Handle a signal as Ctrl-C."""
     raise KeyboardInterrupt
 
 

@@ -1,47 +1,57 @@
 """Tests the package on other releases of Python than that of `make test`, each in a virtual environment of its own.
 
-    test_pythons.py --pyspark "pyspark[connect]==4.3.0" [PYTHON ...]
+    test_pythons.py --pyspark "pyspark[connect]==4.3.0" [PYTHON ...] [-- PYTEST-ARGUMENT ...]
 
-A PYTHON is an interpreter, as `python3.13` or a path. By default all releases that the PATH has are tested. The tests
-are those that need no Spark, and the smoke tests of Spark. Writes a line for each release.
+A PYTHON is an interpreter, as `python3.13` or a path. By default all releases that the PATH has are tested, and the
+others are named. The tests are those that need no Spark (`core`), and the smoke tests of Spark (`smoke`). They run as
+the stages of `run_tests.py` do, and each has a line at the end with what pytest said last.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ENVIRONMENTS = ROOT / ".cache" / "pythons"
+sys.path.insert(0, str(ROOT))
+
+from scripts.run_tests import CORE, Outcome, Stage, interrupt, run_all  # noqa: E402
+
+ENVIRONMENTS = ".cache/pythons"
 MINORS = (11, 12, 13, 14)
-SELECTIONS = (
-    ("-m", "not spark and not connect and not cluster and not bare"),
-    ("tests/spark", "-m", "smoke"),
-)
+SELECTIONS = {"core": CORE, "smoke": ("tests/spark", "-m", "smoke")}
 _GROUPS = ("--group", "test", "--group", "peers", "--group", "lint")
 _RELEASE = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
 
 
-def main() -> int:
-    """Test each interpreter; 0 when all passed, 2 when there is none."""
+def main(arguments: list[str]) -> int:
+    """Test each interpreter; 0 when all passed, 2 when one named is missing or none is found, 130 when interrupted."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
     parser = argparse.ArgumentParser()
     parser.add_argument("--pyspark", required=True)
     parser.add_argument("pythons", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments[:at])
     wanted = options.pythons or [f"python3.{minor}" for minor in MINORS]
     found = {python: release for python in wanted if (release := release_of(python))}
     missing = [python for python in wanted if python not in found]
     if not found or (options.pythons and missing):
-        sys.stderr.write(f"No Python that can make environments at {missing}: install it, or name one by its path.\n")
+        sys.stderr.write(
+            f"No Python that can make environments: {', '.join(missing)}. Install it, or name one by its path.\n"
+        )
         return 2
-    outcomes = {release: _test(release, python, options.pyspark) for python, release in found.items()}
-    for release, failed in outcomes.items():
-        sys.stdout.write(f"Python {release}: {'failed: ' + '; '.join(failed) if failed else 'passed'}\n")
-    return 1 if any(outcomes.values()) else 0
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        stages = [stage for python, release in found.items() for stage in _stages(release, python, options.pyspark)]
+        outcomes = run_all(stages, lambda stage: _pytest(stage, arguments[at + 1 :]))
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted; the tests have been ended.\n")
+        return 130
+    sys.stdout.write("\n" + report(outcomes, missing))
+    return 1 if any(outcome.code != 0 for outcome in outcomes) else 0
 
 
 def release_of(python: str) -> str | None:
@@ -52,28 +62,34 @@ def release_of(python: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def _test(release: str, python: str, pyspark: str) -> list[str]:
-    """Run the tests on one release, and return the selections that failed."""
-    made = _environment(ENVIRONMENTS / release, python, pyspark)
-    environment = {**os.environ, "PYSPARK_PYTHON": str(made), "PYSPARK_DRIVER_PYTHON": str(made)}
-    failed = []
-    for selection in SELECTIONS:
-        sys.stdout.write(f"\n--- Python {release}: pytest {' '.join(selection)}\n")
-        sys.stdout.flush()
-        command = [str(made), "-m", "pytest", "-q", "-p", "no:cacheprovider", *selection]
-        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0:
-            failed.append(" ".join(selection))
-    return failed
+def report(outcomes: list[Outcome], missing: list[str]) -> str:
+    """A line for each process, and one for the interpreters that were not found."""
+    lines = [f"{outcome.name:>11}: {outcome.closing} [{outcome.seconds:.0f} s]" for outcome in outcomes]
+    if missing:
+        lines.append(f"Not tested, because they are not on the PATH or cannot make environments: {', '.join(missing)}")
+    failed = [outcome.name for outcome in outcomes if outcome.code != 0]
+    lines.append(f"Failed: {', '.join(failed)}" if failed else "All that were tested passed.")
+    return "\n".join(lines) + "\n"
 
 
-def _environment(folder: Path, python: str, pyspark: str) -> Path:
-    """The interpreter of the virtual environment in a folder, with the package and what its tests need."""
+def _stages(release: str, python: str, pyspark: str) -> list[Stage]:
+    """The tests of one release, whose virtual environment is made."""
+    folder = f"{ENVIRONMENTS}/{release}"
+    _prepare(ROOT / folder, python, pyspark)
+    return [Stage(f"{release} {name}", folder, selection) for name, selection in SELECTIONS.items()]
+
+
+def _pytest(stage: Stage, extra: list[str]) -> list[str]:
+    return [str(stage.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *stage.arguments, *extra]
+
+
+def _prepare(folder: Path, python: str, pyspark: str) -> None:
+    """Make the virtual environment in a folder, with the package and what its tests need."""
     made = folder / "bin" / "python"
     if not made.exists():
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
         _install(made, "--upgrade", "pip>=25.1")
     _install(made, "--editable", ".[cli,cloud,catalog,postgresql,server]", pyspark, *_GROUPS)
-    return made
 
 
 def _install(python: Path, *what: str) -> None:
@@ -82,4 +98,4 @@ def _install(python: Path, *what: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import uuid
 import warnings
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -221,10 +222,8 @@ def test_c451_c480_c484_the_path_is_refused(warehouse: Warehouse) -> None:
 def test_c465_a_catalog_that_knows_less_than_it_did(warehouse: Warehouse) -> None:
     warehouse.create()
     copy = Path(warehouse.url.removeprefix("sqlite:///"))
-    kept = sqlite3.connect(copy.with_suffix(".copy"))
-    with sqlite3.connect(copy) as database:
+    with closing(sqlite3.connect(copy)) as database, closing(sqlite3.connect(copy.with_suffix(".copy"))) as kept:
         database.backup(kept)
-    kept.close()
     warehouse.append(1)
     snapshot = warehouse.snapshot()
     restored = SqlCatalog.connect(f"sqlite:///{copy.with_suffix('.copy')}", warehouse.root)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -107,11 +108,11 @@ def test_a_catalog_from_an_older_backup_is_repaired(warehouse: Warehouse, tmp_pa
     known = invoke("catalog", "repair", "s.t")
     assert "has every published commit; its latest version is 1" in known.stdout
     database, backup = tmp_path / "catalog.db", tmp_path / "backup.db"
-    with sqlite3.connect(database) as source, sqlite3.connect(backup) as copy:
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(backup)) as copy:
         source.backup(copy)
     warehouse.append(8)
     warehouse.append(9)
-    with sqlite3.connect(backup) as source, sqlite3.connect(database) as copy:
+    with closing(sqlite3.connect(backup)) as source, closing(sqlite3.connect(database)) as copy:
         source.backup(copy)
     assert warehouse.ids() == [7]
     assert "lacks versions 2 to 3" in invoke("catalog", "repair", "s.t").stdout

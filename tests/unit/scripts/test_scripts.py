@@ -34,6 +34,7 @@ check_skips = script("check_skips")
 conformance = script("conformance")
 findings = script("findings")
 interoperability = script("interoperability")
+pythons = script("test_pythons")
 run_tests = script("run_tests")
 
 
@@ -295,8 +296,32 @@ def test_another_page_of_peers_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert interoperability.main() == 1
 
 
+# -------------------------------------------------------------------------------------------------- test_pythons
 def test_a_python_that_is_not_there_is_named() -> None:
-    command = [sys.executable, str(SCRIPTS / "test_pythons.py"), "--pyspark", "pyspark", "no-such-python"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "no-such-python" in done.stderr
+    command = [sys.executable, str(SCRIPTS / "test_pythons.py"), "--pyspark", "pyspark"]
+    done = subprocess.run([*command, sys.executable, "no-such-python"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("No Python that can make environments: no-such-python. ")
+
+
+def test_pythons_are_tested_and_the_others_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    releases = {"python3.11": "3.11", "python3.13": "3.13"}
+    monkeypatch.setattr(pythons, "release_of", releases.get)
+    monkeypatch.setattr(pythons, "ROOT", tmp_path)
+    prepared = []
+    monkeypatch.setattr(pythons, "_prepare", lambda folder, *_: prepared.append(folder.relative_to(tmp_path)))
+    program = "import sys; print('1 passed in 0.1s'); sys.exit(sys.argv[1] == '3.13 smoke')"
+    monkeypatch.setattr(pythons, "_pytest", lambda stage, extra: [sys.executable, "-c", program, stage.name, *extra])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert pythons.main(["--pyspark", "pyspark"]) == 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert prepared == [Path(".cache/pythons/3.11"), Path(".cache/pythons/3.13")]
+    *outcomes, others, failed = capsys.readouterr().out.splitlines()[-6:]
+    names = [line.partition(":")[0].strip() for line in outcomes]
+    assert names == ["3.11 core", "3.11 smoke", "3.13 core", "3.13 smoke"]
+    assert others.endswith(": python3.12, python3.14")
+    assert failed == "Failed: 3.13 smoke"

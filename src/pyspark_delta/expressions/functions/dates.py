@@ -28,6 +28,7 @@ _WEEKDAYS = {
 _MICROS = {"WEEK": 604_800_000_000, "DAY": 86_400_000_000, "HOUR": 3_600_000_000, "MINUTE": 60_000_000}
 _MICROS |= {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
 _MONTHS = {"YEAR": 12, "MONTH": 1}
+_MONTH = np.timedelta64(1, "M")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def _plus_months(days: np.ndarray, months: np.ndarray) -> np.ndarray:
     offset = (dates - month.astype("datetime64[D]")).astype(np.int64)
     target = month + months.astype("timedelta64[M]")
     first = target.astype("datetime64[D]").astype(np.int64)
-    last = (target + 1).astype("datetime64[D]").astype(np.int64) - 1
+    last = (target + _MONTH).astype("datetime64[D]").astype(np.int64) - 1
     return np.asarray(np.minimum(first + offset, last))
 
 
@@ -196,7 +197,7 @@ def _add_interval_months(value: pa.Array, months: pa.Array) -> pa.Array:
 
 def _last_day(value: pa.Array) -> pa.Array:
     month = _days(value).astype("datetime64[D]").astype("datetime64[M]")
-    return _as_dates((month + 1).astype("datetime64[D]").astype(np.int64) - 1, value)
+    return _as_dates((month + _MONTH).astype("datetime64[D]").astype(np.int64) - 1, value)
 
 
 def _next(value: pa.Array, day: pa.Array) -> pa.Array:
@@ -211,7 +212,7 @@ def _make(year: pa.Array, month: pa.Array, day: pa.Array) -> pa.Array:
     y, m, d = (part.fill_null(1).to_numpy(zero_copy_only=False).astype(np.int64) for part in (year, month, day))
     first = ((y - 1970) * 12 + np.clip(m, 1, 12) - 1).astype("datetime64[M]")
     start = first.astype("datetime64[D]").astype(np.int64)
-    size = (first + 1).astype("datetime64[D]").astype(np.int64) - start
+    size = (first + _MONTH).astype("datetime64[D]").astype(np.int64) - start
     wrong = ~mask & ((m < 1) | (m > 12) | (d < 1) | (d > size) | (y < 1) | (y > 9999))
     if wrong.any():
         at = int(np.argmax(wrong))
