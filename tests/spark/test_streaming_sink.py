@@ -163,6 +163,19 @@ def test_tables_by_name(source: Source, delta_spark: SparkSession, tmp_path: Pat
         start(warehouse.full("orders"), "g", path=outside)
 
 
+def test_values_are_cast_to_the_types_of_the_table(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    delta_spark.sql(f"CREATE TABLE delta.`{path}` (id LONG, day DATE, s STRUCT<x: INT>)")
+    texts = source.stream("CAST(id AS STRING) AS id", "'2024-01-02' AS day", "named_struct('x', '7') AS s")
+    run(writer(texts, tmp_path / "c").start(str(path)))
+    assert ids(path) == source.ids
+    stored = delta_spark.read.format("delta").load(str(path)).selectExpr("CAST(day AS STRING)", "s.x").distinct()
+    assert stored.collect() == [("2024-01-02", 7)]
+    query = writer(source.stream("'x' AS id"), tmp_path / "c2").start(str(path))
+    with pytest.raises(StreamingQueryException, match=r"Cannot store the value 'x' in the column 'id' of type long"):
+        query.awaitTermination()
+
+
 # ------------------------------------------------------------------------------------- what is refused before it starts
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "update": (lambda w: w.outputMode("update"), "foreachBatch"),

@@ -156,8 +156,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         location = normalize_location(table.path)
         write = (
             StreamWrite(location, mode, options, must_exist) if keys is None else StreamUpsert(location, keys, options)
-        )
-        write.check(frame)
+        ).checked(frame)
         reason = unavailable(spark)
         if reason is not None:
             warn_of_fallback(reason)

@@ -1,6 +1,6 @@
-"""Casts of the values of an INSERT to the types of the columns: those of SQL, which are more than those of a DataFrame.
+"""Casts of the values of an INSERT or a stream to the types of the columns: more casts than `df.write` has.
 
-A value that cannot be cast is an error when the statement runs, whatever the session's ANSI setting.
+A value that cannot be cast is an error when the rows are computed, whatever the session's ANSI setting.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-_MARK = "INSERT: the value '"
+_MARK = "Cannot store the value '"
 _RAISED = "USER_RAISED_EXCEPTION"
 
 
@@ -78,6 +78,6 @@ def _cast(field: StructField, table: StructType) -> Column:
     message = sf.concat(
         sf.lit(_MARK),
         assigned.unfit,
-        sf.lit(f"' does not fit into the column '{target.name}' of type {target.type}."),
+        sf.lit(f"' in the column '{target.name}' of type {target.type}."),
     )
     return sf.when(assigned.unfit.isNull(), assigned.value).otherwise(sf.raise_error(message)).alias(field.name)
