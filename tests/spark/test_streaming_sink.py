@@ -203,6 +203,15 @@ def test_a_query_that_cannot_be_written_does_not_start(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_temporary_view_is_no_table_for_a_stream(rate: Any, delta_spark: SparkSession, tmp_path: Path) -> None:
+    delta_spark.range(1).createOrReplaceTempView("streamed_view")
+    made = rate.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(InvalidOperationError, match="'streamed_view' as a Delta table: it is a view"):
+        made.toTable("streamed_view")
+    delta_spark.catalog.dropTempView("streamed_view")
+    assert not delta_spark.catalog.tableExists("streamed_view")
+
+
 def test_what_a_query_needs(rate: Any, delta_spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     with pytest.raises(AnalysisException, match="checkpointLocation must be specified"):
