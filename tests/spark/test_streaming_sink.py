@@ -172,7 +172,7 @@ def test_values_are_cast_to_the_types_of_the_table(source: Source, delta_spark: 
     stored = delta_spark.read.format("delta").load(str(path)).selectExpr("CAST(day AS STRING)", "s.x").distinct()
     assert stored.collect() == [("2024-01-02", 7)]
     query = writer(source.stream("'x' AS id"), tmp_path / "c2").start(str(path))
-    with pytest.raises(StreamingQueryException, match=r"Cannot store the value 'x' in the column 'id' of type long"):
+    with pytest.raises(StreamingQueryException, match=r"'x' does not fit into the column 'id' of type long"):
         query.awaitTermination()
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-_MARK = "Cannot store the value '"
+_MARK = "Store assignment: the value '"
 _RAISED = "USER_RAISED_EXCEPTION"
 
 
@@ -78,6 +78,6 @@ def _cast(field: StructField, table: StructType) -> Column:
     message = sf.concat(
         sf.lit(_MARK),
         assigned.unfit,
-        sf.lit(f"' in the column '{target.name}' of type {target.type}."),
+        sf.lit(f"' does not fit into the column '{target.name}' of type {target.type}."),
     )
     return sf.when(assigned.unfit.isNull(), assigned.value).otherwise(sf.raise_error(message)).alias(field.name)
