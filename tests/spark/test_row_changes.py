@@ -520,6 +520,14 @@ class Others(Forced):
             with pytest.raises(SchemaMismatchError, match=shown):
                 table.update(set=new)
 
+    def test_values_become_variants_and_variants_values(self, session: SparkSession, tmp_path: Path) -> None:
+        rows = session.sql("select 1 id, parse_json('5') v, 0 n")
+        save(rows, str(tmp_path / "t"))
+        table = DeltaTable.forPath(session, str(tmp_path / "t"))
+        table.update(set={"n": "v", "v": "id + 6"})
+        stored = session.read.format("delta").load(str(tmp_path / "t"))
+        assert stored.selectExpr("n", "to_json(v)").collect() == [(5, "7")]
+
     def test_c396_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path)
         DeltaTable.create(session).location(path).addColumn(

@@ -163,6 +163,19 @@ def test_tables_by_name(source: Source, delta_spark: SparkSession, tmp_path: Pat
         start(warehouse.full("orders"), "g", path=outside)
 
 
+def test_values_are_cast_to_the_types_of_the_table(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    delta_spark.sql(f"CREATE TABLE delta.`{path}` (id LONG, day DATE, s STRUCT<x: INT>)")
+    texts = source.stream("CAST(id AS STRING) AS id", "'2024-01-02' AS day", "named_struct('x', '7') AS s")
+    run(writer(texts, tmp_path / "c").start(str(path)))
+    assert ids(path) == source.ids
+    stored = delta_spark.read.format("delta").load(str(path)).selectExpr("CAST(day AS STRING)", "s.x").distinct()
+    assert stored.collect() == [("2024-01-02", 7)]
+    query = writer(source.stream("'x' AS id"), tmp_path / "c2").start(str(path))
+    with pytest.raises(StreamingQueryException, match=r"'x' does not fit into the column 'id' of type long"):
+        query.awaitTermination()
+
+
 # ------------------------------------------------------------------------------------- what is refused before it starts
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "update": (lambda w: w.outputMode("update"), "foreachBatch"),
@@ -188,6 +201,15 @@ def test_a_query_that_cannot_be_written_does_not_start(
         made.start(str(tmp_path / "t"))
     assert delta_spark.streams.active == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_view_is_no_table_for_a_stream(rate: Any, delta_spark: SparkSession, tmp_path: Path) -> None:
+    delta_spark.range(1).createOrReplaceTempView("streamed_view")
+    made = rate.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(InvalidOperationError, match="'streamed_view' as a Delta table: it is a view"):
+        made.toTable("streamed_view")
+    delta_spark.catalog.dropTempView("streamed_view")
+    assert not delta_spark.catalog.tableExists("streamed_view")
 
 
 def test_what_a_query_needs(rate: Any, delta_spark: SparkSession, tmp_path: Path) -> None:

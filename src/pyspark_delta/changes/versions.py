@@ -23,7 +23,8 @@ class ChangeRequest:
 
     A start time means the first version not before it; an end time means the last version not after it. Without an end,
     or with an end version after the latest, the range ends at the latest version. A start after the latest version, and
-    times after its commit, are errors unless `allow_out_of_range`, which makes the range empty.
+    times after its commit, are errors unless `allow_out_of_range`, which makes the range empty. A start time may mean a
+    version that cannot be read, because log clean-up has removed earlier commits, unless `only_readable`.
     """
 
     starting_version: int | None = None
@@ -31,6 +32,7 @@ class ChangeRequest:
     ending_version: int | None = None
     ending_timestamp: int | None = None
     allow_out_of_range: bool = False
+    only_readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def _first(latest: Snapshot, request: ChangeRequest) -> int:
         return request.starting_version
     assert request.starting_timestamp is not None
     try:
-        first = version_at(latest, request.starting_timestamp - 1) + 1
+        first = version_at(latest, request.starting_timestamp - 1, only_readable=request.only_readable) + 1
     except TimestampOutOfRangeError as error:
         if error.error_class == _TOO_EARLY:
             return int(error.facts["version"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark_delta.errors import InvalidPredicateError
@@ -13,6 +14,11 @@ from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors, sqlglot_tok
 if TYPE_CHECKING:
     from sqlglot.tokens import Token  # type: ignore[attr-defined, unused-ignore]
 
+_NAMES = (
+    *("ALTER", "CREATE", "DROP", "FETCH", "GLOB", "GRANT", "INSERT", "INTO", "OUTER", "QUALIFY", "REVOKE"),
+    *("ROLLBACK", "SERDE_PROPERTIES", "SESSION_USER", "TABLE_SAMPLE", "UNCACHE", "VALUES"),
+)
+"""Keywords of the SQL library, by the names of their tokens, that Spark takes for names of columns in conditions."""
 _OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
 
 
@@ -23,14 +29,21 @@ def _dialect() -> sqlglot.Dialect:
 
 @cache
 def _parser() -> type[Any]:
-    """Return Spark's parser of the SQL library, with functions by their names in Spark.
+    """Return Spark's parser of the SQL library, for conditions, with functions by their names in Spark.
 
     The library turns functions into classes of its own, which differ between releases and merge what Spark separates.
-    Only functions whose arguments have words between them keep their classes.
+    Only functions whose arguments have words between them keep their classes. A condition is no statement: `comment`
+    and `desc` at its beginning are names. A colon is followed by a path in a variant.
     """
     inherited = _dialect().parser_class
     parsers = {name: read for name, read in inherited.FUNCTION_PARSERS.items() if name in _OWN_SYNTAX}
-    return type("Parser", (inherited,), {"FUNCTIONS": {}, "FUNCTION_PARSERS": parsers})
+    changes = {
+        "FUNCTIONS": {},
+        "FUNCTION_PARSERS": parsers,
+        "STATEMENT_PARSERS": {},
+        "COLON_IS_VARIANT_EXTRACT": True,
+    }
+    return type("Parser", (inherited,), changes)
 
 
 def parse(text: str) -> exp.Expression:
@@ -54,14 +67,16 @@ def parse(text: str) -> exp.Expression:
 
 
 def _as_spark(tokens: list[Token], text: str) -> list[Token]:
-    """Return the tokens; strings and `BD` numbers follow Spark's rules, which the SQL library supports in part."""
+    """Return the tokens; names, strings and `BD` numbers follow Spark's rules, which the library supports in part."""
     kinds = sqlglot_tokens.TokenType
     read: list[Token] = []
-    for token in tokens:
+    for token, following in zip_longest(tokens, tokens[1:]):
         if token.token_type == kinds.STRING:
             _add_string(read, token, text)
         elif token.token_type == kinds.DECIMAL and token.text.upper() == "BD":
             read += _decimal_of(read[-2], token)
+        elif token.token_type.name in _NAMES and (following is None or following.token_type != kinds.L_PAREN):
+            read.append(sqlglot_tokens.Token(kinds.VAR, token.text, token.line, token.col, token.start, token.end))
         else:
             read.append(token)
     return read

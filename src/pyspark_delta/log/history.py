@@ -158,15 +158,18 @@ def _commits_from(snapshot: Versioned, first: int) -> LogListing:
     return listing
 
 
-def version_at(latest: Versioned, timestamp_ms: int, listing: LogListing | None = None) -> int:
+def version_at(
+    latest: Versioned, timestamp_ms: int, listing: LogListing | None = None, *, only_readable: bool = True
+) -> int:
     """Return the newest version up to `latest` that was committed at or before a time in milliseconds since the epoch.
 
-    `listing` is the listing of the complete log up to `latest`, if the caller has it. Raises TimestampOutOfRangeError
-    for a time before the first readable version or after the last.
+    `listing` is the listing of the complete log up to `latest`, if the caller has it. Versions whose commit is left and
+    that cannot be read, because log clean-up has removed earlier commits, count unless `only_readable`. Raises
+    TimestampOutOfRangeError for a time before the first version that counts, or after the last.
     """
     store, location = latest.store, latest.segment.table_location
     listing = list_log(store, location, 0, latest.version) if listing is None else listing
-    versions = readable_versions(listing)
+    versions = readable_versions(listing) if only_readable else sorted(listing.commits)
     if not versions:
         raise TableNotFoundError(location)
     enabled = _in_commit_times(latest.configuration)

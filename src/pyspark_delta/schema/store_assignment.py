@@ -183,9 +183,9 @@ def _problem(data: DataType, table: DataType) -> str:
 
 
 def _is_castable(difference: Difference) -> bool:
-    """True if Spark may have a cast: both sides exist, and neither is a nested type or a variant."""
+    """True if Spark may have a cast: both sides exist, and neither is a nested type."""
     sides = (difference.data, difference.table)
-    return not any(side is None or _is_nested(side) or side == VARIANT for side in sides)
+    return not any(side is None or _is_nested(side) for side in sides)
 
 
 def _is_exact(data_type: DataType) -> bool:

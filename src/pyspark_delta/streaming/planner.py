@@ -286,7 +286,8 @@ class StreamPlanner:
             return None
         if version is not None and version <= self._log.latest_version:
             return version
-        return resolve_range(self._log.snapshot.update(), ChangeRequest(version, timestamp)).first
+        request = ChangeRequest(version, timestamp, only_readable=False)  # commits are read, not versions
+        return resolve_range(self._log.snapshot.update(), request).first
 
     def _at(self, version: int) -> Offset:
         return Offset(self.table_id, version)

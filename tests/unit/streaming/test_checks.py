@@ -319,6 +319,12 @@ def test_commits_at_the_position_of_a_stream_are_lost(cleaned: Log) -> None:
     assert tolerant.end == Offset(TABLE_ID, 6)
 
 
+def test_a_starting_time_finds_commits_before_the_first_checkpoint_that_is_left(cleaned: Log) -> None:
+    run = cleaned.stream(startingTimestamp="2000-01-01")
+    cleaned.lose(0, 1, 2)
+    assert run.all() == ["3", "4", "5"]
+
+
 def test_a_position_within_a_lost_commit_skips_no_other_file(cleaned: Log) -> None:
     cleaned.append("6a", "6b", "6c")
     cleaned.snapshot().checkpoint()

@@ -119,6 +119,8 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
             if is_chosen:
                 refuse_name(self._delta_session, tableName)
             return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
+        if _is_temporary_view(self._delta_session, tableName):
+            refuse_name(self._delta_session, tableName)
         self._delta_choose(outputMode, partitionBy, queryName)
         return self._delta_start(found, given, must_exist=True, name=tableName)
 
@@ -156,8 +158,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         location = normalize_location(table.path)
         write = (
             StreamWrite(location, mode, options, must_exist) if keys is None else StreamUpsert(location, keys, options)
-        )
-        write.check(frame)
+        ).checked(frame)
         reason = unavailable(spark)
         if reason is not None:
             warn_of_fallback(reason)
@@ -200,6 +201,13 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
 
 
 _OF_SPARK = frozenset(name.lower() for name in SPARK_OPTIONS)
+
+
+def _is_temporary_view(spark: SparkSession, name: str) -> bool:
+    """Return True if a name is that of a temporary view, whatever table it hides."""
+    if is_named(spark, name) or identify(spark, name) is not None:
+        return False
+    return spark.catalog.tableExists(name)  # a Delta table is identified unless a view hides it
 
 
 def _create(

@@ -6,15 +6,20 @@ holds is not computed again, so a query that is stopped or killed anywhere write
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.actions.model import SetTransaction
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
+from pyspark_delta.schema.merge import merge_schemas
+from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.classes import java_name
+from pyspark_delta.spark.engine.dml.stored_values import naming_values, stored
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.engine.write.save import FrameRows, check_write, write_frame_rows
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
@@ -24,6 +29,7 @@ from pyspark_delta.spark.streaming.batch import query_id
 from pyspark_delta.spark.streaming.errors import stream_callback
 from pyspark_delta.write.engine import StreamBatch, WriteRequest
 from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.pipeline import open_table
 from pyspark_delta.write.stream_options import check_no_void
 
 if TYPE_CHECKING:
@@ -40,8 +46,8 @@ class BatchWriter(Protocol):
         """The location of the table."""
         ...
 
-    def check(self, frame: DataFrame) -> None:
-        """Raise what the first batch would raise, before the query starts."""
+    def checked(self, frame: DataFrame) -> BatchWriter:
+        """Return the writer of a query's batches. Raises what the first batch would raise, before the query starts."""
         ...
 
     def write(self, frame: DataFrame, number: int) -> None:
@@ -51,17 +57,26 @@ class BatchWriter(Protocol):
 
 @dataclass(frozen=True)
 class StreamWrite:
-    """What a query writes: the table at a location, and Spark's name of the output mode, Append or Complete."""
+    """What a query writes: the table at a location, and Spark's name of the output mode, Append or Complete.
+
+    With `casts`, some values are cast to the types of the table before the write.
+    """
 
     location: str
     output_mode: str
     options: WriteOptions
     must_exist: bool = False
+    casts: bool = False
 
-    def check(self, frame: DataFrame) -> None:
-        """Raise what the first batch would raise for the options and columns of a query, before it starts."""
+    def checked(self, frame: DataFrame) -> StreamWrite:
+        """Return the writer of a query's batches.
+
+        Raises what the first batch would raise for the options and columns of a query, before it starts.
+        """
         check_no_void(frame_schema(frame))
-        check_write(frame, self._request(self.options))
+        found = self._stored(frame, self._types(frame))
+        check_write(found, self._request(self.options))
+        return replace(self, casts=found is not frame)
 
     def write(self, frame: DataFrame, number: int) -> None:
         """Write a batch in the thread of its query, unless the table holds it. Raises as `write_table`."""
@@ -69,7 +84,24 @@ class StreamWrite:
         assert query is not None
         options = replace(self.options, transaction=SetTransaction(app_id=query, version=number))
         request = self._request(options, StreamBatch(query, number, self.output_mode))
-        write_frame_rows(BatchRows(frame), request)
+        if not self.casts:
+            write_frame_rows(BatchRows(frame), request)
+            return
+        types = self._types(frame)
+        with naming_values():
+            write_frame_rows(BatchRows(frame, lambda rows: self._stored(rows, types)), request)
+
+    def _types(self, frame: DataFrame) -> StructType | None:
+        """Return the schema of the table with the columns that the options add; None if the rows choose the types."""
+        snapshot = None if self.options.overwrite_schema else open_table(self._request(self.options))
+        if snapshot is None or not self.options.merge_schema:
+            return None if snapshot is None else snapshot.schema
+        widen = is_active(snapshot.configuration, Feature.TYPE_WIDENING)
+        return merge_schemas(snapshot.schema, frame_schema(frame), widen=widen)
+
+    def _stored(self, frame: DataFrame, types: StructType | None) -> DataFrame:
+        """Return the rows, with the casts of an INSERT, as delta-spark does in streams."""
+        return frame if types is None else stored(frame, types, evolves=True)
 
     def _request(self, options: WriteOptions, batch: StreamBatch | None = None) -> WriteRequest:
         mode = "append" if self.output_mode == "Append" else "overwrite"
@@ -102,11 +134,21 @@ class DeltaSink(JavaProxy):
 
 
 class BatchRows(FrameRows):
-    """The rows of a micro-batch, which Spark has planned already, with the state and the watermark of the query."""
+    """The rows of a micro-batch, which Spark has planned already, with the state and the watermark of the query.
+
+    `change` changes their columns.
+    """
+
+    def __init__(self, batch: DataFrame, change: Callable[[DataFrame], DataFrame] = lambda rows: rows) -> None:
+        super().__init__(change(batch))
+        self._batch, self._change = batch, change
 
     def rows(self) -> DataFrame:
         """Return a frame over the rows of the plan. Raises as planning does."""
-        frame = self.frame
+        return self._change(self._planned())
+
+    def _planned(self) -> DataFrame:
+        frame = self._batch
         if not frame.isStreaming:  # foreachBatch has done the same
             return frame
         jvm, java = jvm_of(frame.sparkSession), frame._jdf

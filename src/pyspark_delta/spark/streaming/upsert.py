@@ -46,8 +46,8 @@ class StreamUpsert:
     options: WriteOptions
     output_mode: str = "Update"
 
-    def check(self, frame: DataFrame) -> None:
-        """Create the table unless it exists, and check the columns of the query.
+    def checked(self, frame: DataFrame) -> StreamUpsert:
+        """Create the table unless it exists, check the columns of the query, and return the writer of its batches.
 
         Raises InvalidOperationError for a key that is not a column of the query and of the table, and as `plan` of a
         merge for columns that do not fit.
@@ -58,6 +58,7 @@ class StreamUpsert:
         defaults = write_defaults.default_properties(spark)
         create_for_stream(self.location, data, self.options, f"PySpark/{spark.version}", defaults)
         _check_keys(self.keys, self._open().schema, f"table '{self.location}'")
+        return self
 
     def write(self, frame: DataFrame, number: int) -> None:
         """Merge a batch in the thread of its query, unless the table holds it.

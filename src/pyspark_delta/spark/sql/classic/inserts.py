@@ -17,6 +17,7 @@ from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.engine.dml.stored_values import naming_values, stored
 from pyspark_delta.spark.frames.catalyst.columns import tree_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, text_entries, texts
 from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
@@ -24,7 +25,6 @@ from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.sql.classic.plans import Query, evolves_schema, member, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
-from pyspark_delta.spark.sql.classic.stored_values import naming_values, stored
 from pyspark_delta.spark.sql.classic.views import view_refusal
 from pyspark_delta.spark.sql.transactions import snapshot_of, write
 from pyspark_delta.statements.assignments import is_default_word

@@ -1,6 +1,6 @@
-"""Casts of the values of an INSERT to the types of the columns: those of SQL, which are more than those of a DataFrame.
+"""Casts of the values of an INSERT or a stream to the types of the columns: more casts than `df.write` has.
 
-A value that cannot be cast is an error when the statement runs, whatever the session's ANSI setting.
+A value that cannot be cast is an error when the rows are computed, whatever the session's ANSI setting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-_MARK = "INSERT: the value '"
+_MARK = "Store assignment: the value '"
 _RAISED = "USER_RAISED_EXCEPTION"
 
 
