@@ -37,6 +37,8 @@ What Spark lacks is refused with an error that names it:
 - **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
 - **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths, and SQL does not find the hidden column
   `_metadata`; `spark.read` does.
+- **PySpark 4.2.0**: a Python UDF on columns that Spark reads from Parquet may never end, of plain Parquet files too.
+  Set `spark.sql.execution.pythonUDF.arrow.enabled` to `false`. 4.3 does not need it.
 
 Plans are the same on all releases: Spark's own Parquet scan reads the files. PySpark 3.5 is tested with numpy 1
 (`pip install 'numpy<2' 'pyarrow<22'`).

@@ -8,10 +8,10 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from pyspark_delta.expressions.tree import Column
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE
 from pyspark_delta.schema.types import DataType, StructField, StructType
 
 COLLATIONS_KEY = "__COLLATIONS"
-CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def find_fields(parts: Sequence[str], schema: StructType) -> tuple[StructField, ...] | None:
@@ -41,7 +41,7 @@ def is_collated(fields: Sequence[StructField]) -> bool:
 
 def is_padded(fields: Sequence[StructField]) -> bool:
     """True if the column is a char(n): Spark pads its values and the constants compared with it."""
-    return str(fields[-1].metadata.get(CHAR_VARCHAR_KEY, "")).lower().startswith("char")
+    return str(fields[-1].metadata.get(DECLARED_TYPE, "")).lower().startswith("char")
 
 
 def suggestion(parts: Sequence[str], schema: StructType) -> str:
