@@ -60,6 +60,19 @@ def test_c393_columns(sql: SparkSession, path: str) -> None:
             sql.sql(f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 42")
 
 
+def test_describe_shows_partition_columns(delta_spark: SparkSession) -> None:
+    delta_spark.sql("CREATE TABLE described (id LONG, p STRING COMMENT 'part') USING delta PARTITIONED BY (p)")
+    try:
+        shown = [tuple(row) for row in delta_spark.sql("DESCRIBE TABLE described").collect()]
+        detail = [row.col_name for row in delta_spark.sql("DESCRIBE EXTENDED described").collect()]
+    finally:
+        delta_spark.sql("DROP TABLE described")
+    column = ("p", "string", "part")
+    partitions = [("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), column]
+    assert shown == [("id", "bigint", None), column, *partitions]
+    assert "Provider" in detail
+
+
 def test_columns_at_several_places_are_one_commit(sql: SparkSession, path: str) -> None:
     before = DeltaTable.forPath(sql, path).history(1).collect()[0].version
     sql.sql("ALTER TABLE defined ADD COLUMNS (first INT FIRST, after_id STRING AFTER id, last INT)")

@@ -25,7 +25,7 @@ from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
-from pyspark_delta.spark.sql.classic.plans import Query, option
+from pyspark_delta.spark.sql.classic.plans import Query, member, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
 from pyspark_delta.spark.sql.classic.sessions import session_catalog
 from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_entry
@@ -51,6 +51,16 @@ def alter(query: Query, node: Any, table: SqlTable) -> None:
 def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of SHOW TBLPROPERTIES, from the log."""
     return frame_of_plan(query.spark, _by_path(query, node, table))
+
+
+def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
+    """Return the result of DESCRIBE TABLE, from the log: the catalog's copy has no partition columns.
+
+    With EXTENDED, Spark describes the catalog's entry.
+    """
+    partition = member(query.jvm, node, "partitionSpec")  # a statement of its own from Spark 4.3 on
+    is_plain = not node.isExtended() and (partition is None or partition.isEmpty())
+    return frame_of_plan(query.spark, _by_path(query, node, table) if is_plain else node)
 
 
 def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
@@ -200,6 +210,7 @@ _ALTERED = (
 
 ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
     **dict.fromkeys(_ALTERED, ("table", alter)),
+    "DescribeRelation": ("relation", describe),
     "ShowTableProperties": ("table", show_properties),
     "SetTableLocation": ("table", set_location),
 }
