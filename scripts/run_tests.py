@@ -104,12 +104,16 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted; the stages have been ended.\n")
         return 130
-    sys.stdout.write("\n")
-    for outcome in outcomes:
-        sys.stdout.write(f"{outcome.name:>15}: {outcome.closing} [{outcome.seconds:.0f} s with set-up]\n")
-    failed = [outcome.name for outcome in outcomes if outcome.code != 0]
-    sys.stdout.write(f"Failed: {', '.join(failed)}\n" if failed else "All stages passed.\n")
-    return 1 if failed else 0
+    sys.stdout.write(f"\n{report(outcomes)}")
+    return 1 if any(outcome.code != 0 for outcome in outcomes) else 0
+
+
+def report(outcomes: Sequence[Outcome]) -> str:
+    """A line for each stage, and one that names those that failed."""
+    lines = [f"{one.name:>15}: {one.closing} [{one.seconds:.0f} s with set-up]" for one in outcomes]
+    failed = [one.name for one in outcomes if one.code != 0]
+    lines.append(f"Failed: {', '.join(failed)}" if failed else "All stages passed.")
+    return "\n".join(lines) + "\n"
 
 
 def run_all(stages: Sequence[Stage], command: Callable[[Stage], list[str]]) -> list[Outcome]:

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from scripts.run_tests import CORE, Outcome, Stage, interrupt, run_all  # noqa: E402
+from scripts.run_tests import CORE, Stage, interrupt, report, run_all  # noqa: E402
 
 ENVIRONMENTS = ".cache/pythons"
 MINORS = (11, 12, 13, 14)
@@ -50,7 +50,9 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted; the tests have been ended.\n")
         return 130
-    sys.stdout.write("\n" + report(outcomes, missing))
+    sys.stdout.write(f"\n{report(outcomes)}")
+    if missing:
+        sys.stdout.write(f"Not on the PATH, or cannot make environments: {', '.join(missing)}\n")
     return 1 if any(outcome.code != 0 for outcome in outcomes) else 0
 
 
@@ -60,16 +62,6 @@ def release_of(python: str) -> str | None:
         return None
     done = subprocess.run([python, "-c", _RELEASE], capture_output=True, text=True, check=False)
     return done.stdout.strip() or None
-
-
-def report(outcomes: list[Outcome], missing: list[str]) -> str:
-    """A line for each process, and one for the interpreters that were not found."""
-    lines = [f"{outcome.name:>11}: {outcome.closing} [{outcome.seconds:.0f} s]" for outcome in outcomes]
-    if missing:
-        lines.append(f"Not tested, because they are not on the PATH or cannot make environments: {', '.join(missing)}")
-    failed = [outcome.name for outcome in outcomes if outcome.code != 0]
-    lines.append(f"Failed: {', '.join(failed)}" if failed else "All that were tested passed.")
-    return "\n".join(lines) + "\n"
 
 
 def _stages(release: str, python: str, pyspark: str) -> list[Stage]:

@@ -23,8 +23,8 @@ class ChangeRequest:
 
     A start time means the first version not before it; an end time means the last version not after it. Without an end,
     or with an end version after the latest, the range ends at the latest version. A start after the latest version, and
-    times after its commit, are errors unless `allow_out_of_range`, which makes the range empty. A start time may mean a
-    version that cannot be read, because log clean-up has removed earlier commits, unless `only_readable`.
+    times after its commit, are errors unless `allow_out_of_range`, which makes the range empty. With `only_readable`, a
+    start time passes over versions that cannot be read because log clean-up has removed earlier commits.
     """
 
     starting_version: int | None = None

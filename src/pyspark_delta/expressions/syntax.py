@@ -14,9 +14,11 @@ from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors, sqlglot_tok
 if TYPE_CHECKING:
     from sqlglot.tokens import Token  # type: ignore[attr-defined, unused-ignore]
 
-_NAMES = (
-    *("ALTER", "CREATE", "DROP", "FETCH", "GLOB", "GRANT", "INSERT", "INTO", "OUTER", "QUALIFY", "REVOKE"),
-    *("ROLLBACK", "SERDE_PROPERTIES", "SESSION_USER", "TABLE_SAMPLE", "UNCACHE", "VALUES"),
+_NAMES = frozenset(
+    (
+        *("ALTER", "CREATE", "DROP", "FETCH", "GLOB", "GRANT", "INSERT", "INTO", "OUTER", "QUALIFY", "REVOKE"),
+        *("ROLLBACK", "SERDE_PROPERTIES", "SESSION_USER", "TABLE_SAMPLE", "UNCACHE", "VALUES"),
+    )
 )
 """Keywords of the SQL library, by the names of their tokens, that Spark takes for names of columns in conditions."""
 _OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")

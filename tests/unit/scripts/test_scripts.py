@@ -320,7 +320,7 @@ def test_pythons_are_tested_and_the_others_named(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert prepared == [Path(".cache/pythons/3.11"), Path(".cache/pythons/3.13")]
-    *outcomes, others, failed = capsys.readouterr().out.splitlines()[-6:]
+    *outcomes, failed, others = capsys.readouterr().out.splitlines()[-6:]
     names = [line.partition(":")[0].strip() for line in outcomes]
     assert names == ["3.11 core", "3.11 smoke", "3.13 core", "3.13 smoke"]
     assert others.endswith(": python3.12, python3.14")

@@ -119,7 +119,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
             if is_chosen:
                 refuse_name(self._delta_session, tableName)
             return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
-        if _is_temporary_view(self._delta_session, tableName):
+        if found.register is not None and _is_hidden(self._delta_session, tableName):
             refuse_name(self._delta_session, tableName)
         self._delta_choose(outputMode, partitionBy, queryName)
         return self._delta_start(found, given, must_exist=True, name=tableName)
@@ -203,11 +203,9 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
 _OF_SPARK = frozenset(name.lower() for name in SPARK_OPTIONS)
 
 
-def _is_temporary_view(spark: SparkSession, name: str) -> bool:
-    """Return True if a name is that of a temporary view, whatever table it hides."""
-    if is_named(spark, name) or identify(spark, name) is not None:
-        return False
-    return spark.catalog.tableExists(name)  # a Delta table is identified unless a view hides it
+def _is_hidden(spark: SparkSession, name: str) -> bool:
+    """Return True if a new table of Spark's catalog would have the name of a temporary view, which comes first."""
+    return not is_named(spark, name) and spark.catalog.tableExists(name)
 
 
 def _create(

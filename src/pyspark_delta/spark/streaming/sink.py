@@ -16,7 +16,6 @@ from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.schema.merge import merge_schemas
-from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.classes import java_name
 from pyspark_delta.spark.engine.dml.stored_values import naming_values, stored
@@ -74,8 +73,10 @@ class StreamWrite:
         Raises what the first batch would raise for the options and columns of a query, before it starts.
         """
         check_no_void(frame_schema(frame))
-        found = self._stored(frame, self._types(frame))
-        check_write(found, self._request(self.options))
+        request = self._request(self.options)
+        snapshot = open_table(request)
+        found = self._stored(frame, snapshot)
+        check_write(found, request, snapshot)
         return replace(self, casts=found is not frame)
 
     def write(self, frame: DataFrame, number: int) -> None:
@@ -87,21 +88,19 @@ class StreamWrite:
         if not self.casts:
             write_frame_rows(BatchRows(frame), request)
             return
-        types = self._types(frame)
+        snapshot = open_table(request)
         with naming_values():
-            write_frame_rows(BatchRows(frame, lambda rows: self._stored(rows, types)), request)
+            write_frame_rows(BatchRows(frame, lambda rows: self._stored(rows, snapshot)), request)
 
-    def _types(self, frame: DataFrame) -> StructType | None:
-        """Return the schema of the table with the columns that the options add; None if the rows choose the types."""
-        snapshot = None if self.options.overwrite_schema else open_table(self._request(self.options))
-        if snapshot is None or not self.options.merge_schema:
-            return None if snapshot is None else snapshot.schema
-        widen = is_active(snapshot.configuration, Feature.TYPE_WIDENING)
-        return merge_schemas(snapshot.schema, frame_schema(frame), widen=widen)
-
-    def _stored(self, frame: DataFrame, types: StructType | None) -> DataFrame:
-        """Return the rows, with the casts of an INSERT, as delta-spark does in streams."""
-        return frame if types is None else stored(frame, types, evolves=True)
+    def _stored(self, frame: DataFrame, snapshot: Snapshot | None) -> DataFrame:
+        """Return the rows with the casts of an INSERT, as delta-spark does in streams."""
+        if snapshot is None or self.options.overwrite_schema:
+            return frame
+        types = snapshot.schema
+        if self.options.merge_schema:
+            widen = is_active(snapshot.configuration, Feature.TYPE_WIDENING)
+            types = merge_schemas(types, frame_schema(frame), widen=widen)
+        return stored(frame, types, evolves=True)
 
     def _request(self, options: WriteOptions, batch: StreamBatch | None = None) -> WriteRequest:
         mode = "append" if self.output_mode == "Append" else "overwrite"

@@ -45,7 +45,7 @@ from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.transaction.write_plan import FileOptions
 from pyspark_delta.write.engine import WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import WriteOptions, parse_mode, parse_options
-from pyspark_delta.write.pipeline import open_table, plan_write, stage_rows, write_rows
+from pyspark_delta.write.pipeline import plan_write, stage_rows, write_rows
 from pyspark_delta.write.replacement import Replaced
 from pyspark_delta.write.selection import ReplaceWhere, Where
 from pyspark_delta.write.written import Written, has_row_ids
@@ -125,11 +125,11 @@ def write_frame_rows(rows: FrameRows, request: WriteRequest) -> int | None:
     return committed.version
 
 
-def check_write(frame: DataFrame, request: WriteRequest) -> None:
-    """Raise what a write raises for its options and columns on the newest version of the table. Nothing is written."""
+def check_write(frame: DataFrame, request: WriteRequest, snapshot: Snapshot | None) -> None:
+    """Raise what a write raises for its options and columns on a version of the table; None if it does not exist."""
     spark = frame.sparkSession
     request = replace(request, options=with_session_defaults(spark, request.options))
-    plan_write(request, frame_schema(frame), open_table(request), SparkSessionChoices(spark))
+    plan_write(request, frame_schema(frame), snapshot, SparkSessionChoices(spark))
 
 
 def stage_change(

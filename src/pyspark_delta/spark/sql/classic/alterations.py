@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+import pyarrow as pa
 import pyspark.sql.functions as sf
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
@@ -65,7 +67,7 @@ def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
 
 def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of SHOW COLUMNS, from the log. Spark 3.5 has it only for its own tables."""
-    return query.spark.createDataFrame([(name,) for name in table.snapshot().schema.names], "col_name STRING")
+    return frame_of_arrow(query.spark, pa.table({"col_name": pa.array(table.snapshot().schema.names, pa.string())}))
 
 
 def set_location(query: Query, node: Any, table: SqlTable) -> None:

@@ -123,7 +123,7 @@ _TOGETHER: dict[str, Callable[[Alteration, Jvm, Sequence[Any]], None]] = {
     "AddColumn": _add_columns,
     "DeleteColumn": _drop_columns,
 }
-"""Changes of which several are one commit."""
+"""The kinds of changes that one commit makes together, however many a statement has."""
 
 _ALONE: dict[str, Callable[[Alteration, Jvm, Any], None]] = {
     "RenameColumn": _rename,

@@ -48,14 +48,16 @@ def _text(query: Query, expression: Any, *, is_qualified: bool) -> str | None:
 
 def _texts(expression: Any) -> Iterator[str]:
     """Yield what may be the text of an expression: Spark's place of `id IN (0)` is that of `IN (0)`."""
-    place = whole = place_of(expression)
-    while place is not None and whole is not None:
-        yield whole.statement[place.start : whole.end]
-        children = expression.children()
-        if children.isEmpty():
-            return
+    whole = place_of(expression)
+    if whole is None:
+        return
+    yield whole.statement[whole.start : whole.end]
+    while not (children := expression.children()).isEmpty():
         expression = children.head()
-        place = place_of(expression)
+        first = place_of(expression)
+        if first is None:
+            return
+        yield whole.statement[first.start : whole.end]
 
 
 def _is_same(query: Query, text: str, expression: Any) -> bool:
