@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark_delta.display import counted, html_facts
 from pyspark_delta.inspection.declared import Declared, declared
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.difference import ChangedFiles
+from pyspark_delta.snapshot.difference import exclusive_files
 
 _FILES = ("path", "partition_values", "size", "modification_time", "stats", "deletion_vector")
 _CHANGES = pa.schema([(name, pa.string()) for name in ("kind", "name", "before", "after")])
@@ -28,18 +28,18 @@ class TableDiff:
     after: Snapshot
 
     @cached_property
-    def _changed_files(self) -> ChangedFiles:
-        return ChangedFiles.between(self.before, self.after)
+    def _files(self) -> tuple[pa.Table, pa.Table]:
+        return exclusive_files(self.before, self.after, _FILES, _FILES)
 
-    @cached_property
+    @property
     def files_added(self) -> pa.Table:
         """The live files that only the later version has, with the columns of `Table.files`."""
-        return self._changed_files.only_in_other(_FILES)
+        return self._files[1]
 
-    @cached_property
+    @property
     def files_removed(self) -> pa.Table:
         """The live files that only the earlier version has, with the columns of `Table.files`."""
-        return self._changed_files.only_in_one(_FILES)
+        return self._files[0]
 
     @cached_property
     def rows(self) -> tuple[int | None, int | None]:

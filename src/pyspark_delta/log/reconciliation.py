@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +17,9 @@ from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetT
 from pyspark_delta.log.arrays import chosen_rows, string_array
 from pyspark_delta.log.commits import CommitText, malformed, single
 from pyspark_delta.storage.percent import resolve_column
+from pyspark_delta.storage.plain_paths import are_plain
 
-_DOT, _SLASH = b"./"
 _UNUSUAL = r"[%:\\\x00]|^/|//|(^|/)\.|/$|^$"
-_WINDOW = 1 << 18  # bytes that stay in the processor's cache
 _ROWS_PER_SLICE = 512
 _PROBED_AT_ONCE = 200_000  # rows
 
@@ -116,7 +113,7 @@ def _without(batch: pa.RecordBatch, named: pa.BooleanArray) -> Iterator[pa.Recor
 def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: str) -> pa.Array:
     """Return the keys of many files; the vectorised form of `file_keys.path_key`."""
     keys = paths
-    if _may_be_unusual(paths):
+    if not are_plain(paths):
         keys = _resolved(paths, table_location)
     if vectors is None or vectors.null_count == len(vectors):
         return keys
@@ -125,36 +122,6 @@ def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: s
     suffix = pc.fill_null(suffix, "")
     identity = pc.binary_join_element_wise(keys, pc.binary_join_element_wise(storage, inline, suffix, ""), "\0")
     return pc.coalesce(identity, keys)
-
-
-def _may_be_unusual(paths: pa.Array) -> bool:
-    """True if some path may have more than one spelling, decided from the characters of all of them at once."""
-    if len(paths) == 0:
-        return False
-    if not pa.types.is_string(paths.type) or paths.null_count:
-        return True
-    offsets = np.frombuffer(paths.buffers()[1], dtype=np.int32)[paths.offset : paths.offset + len(paths) + 1]
-    first, last = int(offsets[0]), int(offsets[-1])
-    if first == last:
-        return True
-    data = np.frombuffer(paths.buffers()[2], dtype=np.uint8)[first:last]
-    starts, ends = offsets[:-1] - first, offsets[1:] - first
-    if bool((starts == ends).any()):
-        return True  # an empty path
-    heads = data[starts]
-    if bool(((heads == _SLASH) | (heads == _DOT) | (data[ends - 1] == _SLASH)).any()):
-        return True
-    return any(_is_unusual_text(data, start) for start in range(0, len(data), _WINDOW))
-
-
-def _is_unusual_text(data: np.ndarray[Any, Any], start: int) -> bool:
-    """True if a block of paths, without slash at its ends, has characters that allow another spelling."""
-    window = data[start : start + _WINDOW]
-    text = window.tobytes()
-    if b"%" in text or b":" in text or b"\\" in text or b"\0" in text:
-        return True
-    following = data[np.flatnonzero(window == _SLASH) + (start + 1)]
-    return bool(((following == _SLASH) | (following == _DOT)).any())
 
 
 def _resolved(paths: pa.Array, table_location: str) -> pa.Array:

@@ -184,18 +184,19 @@ class LogReplay:
     # ------------------------------------------------------------------------------------------------- commits
     def newest_first(self, after: int = -1) -> Iterator[CommitText]:
         """Yield the commits after the checkpoint (and after a version), newest first."""
-        return self._read(tuple(reversed(self._after(after))))
+        return self.read(tuple(reversed(self._after(after))))
 
     def oldest_first(self, after: int = -1) -> Iterator[CommitText]:
         """Yield the commits after the checkpoint (and after a version) in ascending order."""
-        return self._read(self._after(after))
+        return self.read(self._after(after))
 
     def _after(self, version: int) -> tuple[CommitFile | Compaction, ...]:
         if version < 0:
             return self._files
         return tuple(commit for commit in self.segment.commits if commit.version > version)
 
-    def _read(self, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:
+    def read(self, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:
+        """Yield the content of files of the log, in their order. Some may be in memory. Raises CorruptLogError."""
         known = dict(self._texts)
         fresh = read_commits(self.store, [f for f in files if f.file.path not in known])
         for entry in files:

@@ -34,7 +34,7 @@ from pyspark_delta.protocol.properties import (
     IN_COMMIT_TIMESTAMP_VERSION,
 )
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.difference import ChangedFiles
+from pyspark_delta.snapshot.difference import exclusive_files
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.protocol_upgrade import features_of, with_features
@@ -137,8 +137,7 @@ def plan_restore(
             "Name an earlier version or time.",
             error_class="DELTA_CANNOT_RESTORE_TABLE_VERSION",
         )
-    difference = ChangedFiles.between(target, current)
-    adds, removes = difference.only_in_one(_ADDED), difference.only_in_other(_REMOVED)
+    adds, removes = exclusive_files(target, current, _ADDED, _REMOVED)
     if removes.num_rows:
         check_removable(current.configuration, "RESTORE")
     missing = missing_files(target, adds)

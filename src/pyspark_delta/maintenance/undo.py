@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.log.commits import CommitText, read_commits
+from pyspark_delta.log.commits import CommitText
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.difference import commits_between
 
@@ -21,7 +21,7 @@ def version_before_last_change(snapshot: Snapshot) -> int:
         commits = commits_between(snapshot, max(0, last - _AT_ONCE + 1), last)
         if not commits:
             break
-        for text in read_commits(snapshot.store, tuple(reversed(commits))):
+        for text in snapshot.read_commits(tuple(reversed(commits))):
             if _changes(text):
                 return _before(snapshot, text.version)
             last = text.version - 1

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import field_of
-from pyspark_delta.log.commits import read_commits
 from pyspark_delta.log.file_lines import FileLines
 from pyspark_delta.log.listing import LogListing, list_log
 from pyspark_delta.log.reconciliation import Keys
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.snapshot.snapshot import Snapshot
+
+_KEY = ("path", "deletion_vector")
 
 
 def commits_between(snapshot: Snapshot, first: int, last: int) -> list[CommitFile]:
@@ -27,47 +27,41 @@ def commits_between(snapshot: Snapshot, first: int, last: int) -> list[CommitFil
     return [CommitFile(version, files[version]) for version in sorted(files)]
 
 
-@dataclass(frozen=True)
-class ChangedFiles:
-    """How the live files of two versions of a table differ, by path and deletion vector (C279).
+def exclusive_files(
+    one: Snapshot, other: Snapshot, columns: Sequence[str], other_columns: Sequence[str]
+) -> tuple[pa.Table, pa.Table]:
+    """Return the live files that only `one` has, and those that only `other` has, two versions of a table.
 
-    `changed` are the keys of the files that the commits between them name; None if the log lacks one of these commits.
+    Files differ by path or deletion vector (C279). The columns are names of `actions.columns`, `path` and
+    `deletion_vector` among them. Each version is read once, and memory grows with the files that the commits between
+    the versions name. If the log lacks one of these commits, each is read twice, and memory grows with all files.
+    Raises CorruptLogError.
     """
+    sides = ((one, columns), (other, other_columns))
+    changed = _changed_keys(one, other)
+    if changed is None:
+        files = [side.read_files(FileRequest(tuple(names))) for side, names in sides]
+        keys = [Keys.of_files(side.read_files(FileRequest(_KEY)), side.location) for side, _ in sides]
+    else:
+        kept = [list(changed.only_named(side.read_files(FileRequest(tuple(names))))) for side, names in sides]
+        files = [iter(batches) for batches in kept]
+        keys = [Keys.of_files(batches, side.location) for batches, (side, _) in zip(kept, sides, strict=True)]
+    ours, theirs = files
+    of_ours, of_theirs = keys
+    return _table(of_theirs.unnamed(ours), columns), _table(of_ours.unnamed(theirs), other_columns)
 
-    one: Snapshot
-    other: Snapshot
-    changed: Keys | None
 
-    @classmethod
-    def between(cls, one: Snapshot, other: Snapshot) -> ChangedFiles:
-        """Return the difference of two versions. Reads the commits between them. Raises CorruptLogError."""
-        older, newer = sorted((one, other), key=lambda snapshot: snapshot.version)
-        first, last = older.version + 1, newer.version
-        commits = commits_between(newer, first, last)
-        if [commit.version for commit in commits] != list(range(first, last + 1)):
-            return cls(one, other, None)
-        lines = FileLines().apply(read_commits(newer.store, commits), newer.location)
-        return cls(one, other, Keys(lines.by_key, newer.location))
+def _changed_keys(one: Snapshot, other: Snapshot) -> Keys | None:
+    """Return the keys of the files that the commits between two versions name; None if one of them is gone."""
+    older, newer = sorted((one, other), key=lambda snapshot: snapshot.version)
+    first, last = older.version + 1, newer.version
+    commits = commits_between(newer, first, last)
+    if [commit.version for commit in commits] != list(range(first, last + 1)):
+        return None
+    lines = FileLines().apply(newer.read_commits(commits), newer.location)
+    return Keys(lines.by_key, newer.location)
 
-    def only_in_one(self, columns: tuple[str, ...]) -> pa.Table:
-        """Return the live files of the first version that the other one lacks.
 
-        `columns` are names of `actions.columns`, `path` and `deletion_vector` among them. Memory grows with the number
-        of files in `changed`, or with all files if it is None. Raises CorruptLogError.
-        """
-        return self._only_in(self.one, self.other, columns)
-
-    def only_in_other(self, columns: tuple[str, ...]) -> pa.Table:
-        """Return the live files of the other version that the first one lacks, as `only_in_one` does."""
-        return self._only_in(self.other, self.one, columns)
-
-    def _only_in(self, one: Snapshot, other: Snapshot, columns: tuple[str, ...]) -> pa.Table:
-        known = Keys.of_files(self._files(other, ("path", "deletion_vector")), other.location)
-        schema = pa.schema([field_of("add", name) for name in columns])
-        found = known.unnamed(self._files(one, columns))
-        return pa.Table.from_batches([batch.cast(schema) for batch in found], schema)
-
-    def _files(self, snapshot: Snapshot, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Yield the live files, only changed ones if these are known."""
-        files = snapshot.read_files(FileRequest(columns))
-        yield from files if self.changed is None else self.changed.only_named(files)
+def _table(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> pa.Table:
+    schema = pa.schema([field_of("add", name) for name in columns])
+    return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)

@@ -22,10 +22,11 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.log import reconciliation
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, WrittenCheckpoint, check_published, write_checkpoint
+from pyspark_delta.log.commits import CommitText
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.segment import LogSegment, later_segment, list_whole, load_segment, segment_of
+from pyspark_delta.log.segment import CommitFile, LogSegment, later_segment, list_whole, load_segment, segment_of
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
 from pyspark_delta.logs import logger
 from pyspark_delta.protocol.catalog_table import CatalogTable
@@ -218,6 +219,13 @@ class Snapshot:
             field = self.schema.find(name)
             names.append(name if field is None else physical_field(field, mode).name)
         return tuple(names)
+
+    def read_commits(self, commits: Sequence[CommitFile]) -> Iterator[CommitText]:
+        """Yield the content of commits of the table, in their order. Those read before may still be in memory.
+
+        Raises CorruptLogError.
+        """
+        return self._replay.read(commits)
 
     def read_files(self, request: FileRequest) -> Iterator[pa.RecordBatch]:
         """The live files that the request's predicates do not exclude, with its columns. Raises CorruptLogError."""

@@ -18,9 +18,18 @@ def walk(directory: str, skips: Callable[[str], bool]) -> Iterator[pa.RecordBatc
 
     Directories are read one after another: a name costs about a microsecond, threads would cost more.
     """
-    waiting: list[str] = []
-    for prefix, names in _directories(directory, skips):
-        waiting += [prefix + name for name in names] if prefix else names
+    pending, waiting = [""], []
+    while pending:
+        prefix = pending.pop()
+        try:
+            with os.scandir(f"{directory}/{prefix}" if prefix else directory) as entries:
+                for entry in entries:
+                    if not entry.is_dir(follow_symlinks=False):
+                        waiting.append(prefix + entry.name)
+                    elif not skips(entry.name):
+                        pending.append(f"{prefix}{entry.name}/")
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed meanwhile
         if len(waiting) >= _ROWS:
             yield _batch(waiting)
             waiting = []
@@ -67,23 +76,6 @@ def remove_empty_directories(root: str, directories: Iterable[str]) -> int:
             if depth:
                 by_depth.setdefault(depth - 1, set()).add(path.rpartition("/")[0])
     return removed
-
-
-def _directories(root: str, skips: Callable[[str], bool]) -> Iterator[tuple[str, list[str]]]:
-    """Yield every directory below `root`, as the prefix of its paths, with the names of its files."""
-    pending = [""]
-    while pending:
-        prefix, names = pending.pop(), []
-        try:
-            with os.scandir(f"{root}/{prefix}" if prefix else root) as entries:
-                for entry in entries:
-                    if not entry.is_dir(follow_symlinks=False):
-                        names.append(entry.name)
-                    elif not skips(entry.name):
-                        pending.append(f"{prefix}{entry.name}/")
-        except (FileNotFoundError, NotADirectoryError):
-            continue  # removed meanwhile
-        yield prefix, names
 
 
 def _batch(paths: list[str]) -> pa.RecordBatch:

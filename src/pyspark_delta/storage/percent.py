@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.storage.paths import decode, encode_path, resolve_file, split, to_absolute_path
+from pyspark_delta.storage.plain_paths import are_plain
 
 if TYPE_CHECKING:
     Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -47,6 +48,8 @@ def resolve_column(table_location: str, column: Column) -> Column:
 
 def paths_below_table(array: pa.Array) -> pa.Array | None:
     """Return the decoded texts of a path column if all of them are usual paths below the table, otherwise None."""
+    if are_plain(array):
+        return array
     if _any_match(array, _NOT_PLAIN):
         return None
     decoded = _decode(array)

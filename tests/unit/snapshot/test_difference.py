@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.difference import ChangedFiles
+from pyspark_delta.snapshot.difference import exclusive_files
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
 
 COLUMNS = ("path", "deletion_vector")
@@ -26,7 +26,7 @@ def test_versions_differ_in_the_files_that_commits_between_them_change(tmp_path:
             one.checkpoint()
         (tmp_path / "table" / "_delta_log" / f"{2:020d}.json").unlink()
         versions = [Snapshot.load(str(builder.location), version=version) for version in (0, 3)]
-    difference = ChangedFiles.between(*versions)
-    assert (difference.changed is not None) is has_commits
-    assert difference.only_in_one(COLUMNS)["path"].to_pylist() == ["b"]
-    assert sorted(difference.only_in_other(COLUMNS)["path"].to_pylist()) == ["e", "f"]
+    first, last = exclusive_files(*versions, COLUMNS, ("path", "size", "deletion_vector"))
+    assert first["path"].to_pylist() == ["b"]
+    assert sorted(last["path"].to_pylist()) == ["e", "f"]
+    assert (first.column_names, last.column_names) == (list(COLUMNS), ["path", "size", "deletion_vector"])

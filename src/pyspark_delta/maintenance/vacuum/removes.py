@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyspark_delta.actions.columns import DELETION_VECTOR, PATH, SIZE
 from pyspark_delta.errors import InvalidOperationError, TimestampOutOfRangeError
-from pyspark_delta.log.commits import CommitText, read_commits
+from pyspark_delta.log.commits import CommitText
 from pyspark_delta.log.history import readable_versions, version_at
 from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.listing import list_log
@@ -65,7 +65,7 @@ def removed_files(snapshot: Snapshot, commits: Sequence[CommitFile]) -> Iterator
     Paths are below the table. The size of a file with vectors is null, because several tables rows may share one.
     """
     location = snapshot.location
-    for texts in _groups(read_commits(snapshot.store, commits)):
+    for texts in _groups(snapshot.read_commits(commits)):
         for batch in _files(texts, "remove", _REMOVED):
             yield _sized(batch, location)
             for path in list(paths_below(batch.select(["path", "deletion_vector"]), location, location))[1:]:
@@ -77,7 +77,7 @@ def removed_files(snapshot: Snapshot, commits: Sequence[CommitFile]) -> Iterator
 def named_paths(snapshot: Snapshot, commits: Sequence[CommitFile], action: str) -> Iterator[pa.Array]:
     """Yield the paths below the table, with those of deletion vectors, that commits add or remove."""
     fields = _ADDED if action == "add" else (PATH, DELETION_VECTOR)
-    for texts in _groups(read_commits(snapshot.store, commits)):
+    for texts in _groups(snapshot.read_commits(commits)):
         for batch in _files(texts, action, fields):
             yield from paths_below(batch, snapshot.location, snapshot.location)
 
