@@ -33,11 +33,14 @@ _LOST_FILES = pa.schema(
 _LISTED_SHARE = 8  # local files of which one is asked for in the time in which so many are listed
 
 
-def missing_files(snapshot: Snapshot, files: pa.Table) -> pa.Table:
-    """Return the files, with columns of `actions.columns`, that do not exist, or whose deletion vector does not."""
+def missing_files(snapshot: Snapshot, files: pa.Table, live: int | None = None) -> pa.Table:
+    """Return the files, with columns of `actions.columns`, that do not exist, or whose deletion vector does not.
+
+    `live` is the number of files of the version, counted if it is not given.
+    """
     paths = resolve_column(snapshot.location, files["path"])
     vector_files = vector_locations(snapshot.location, files["deletion_vector"].combine_chunks())
-    gone = _gone(snapshot, pa.concat_arrays([*paths.chunks, vector_files]).unique())
+    gone = _gone(snapshot, pa.concat_arrays([*paths.chunks, vector_files]).unique(), live)
     if not len(gone):
         return files.slice(0, 0)
     lost = pc.is_in(paths, value_set=gone)
@@ -74,9 +77,9 @@ def _with_vector_in(files: pa.Table, table_location: str, lost: set[str]) -> pa.
     return pa.array([is_lost(vector) for vector in files["deletion_vector"].to_pylist()], pa.bool_())
 
 
-def _gone(snapshot: Snapshot, locations: pa.Array) -> pa.Array:
+def _gone(snapshot: Snapshot, locations: pa.Array, live: int | None) -> pa.Array:
     is_local = isinstance(snapshot.store, LocalStore)
-    if len(locations) > (max(REQUESTS, snapshot.num_files() // _LISTED_SHARE) if is_local else REQUESTS):
+    if len(locations) > REQUESTS and not (is_local and len(locations) <= _listed_meanwhile(snapshot, live)):
         inside = pc.starts_with(locations, join(snapshot.location, ""))
         known = _listed(snapshot)
         below = locations.filter(inside)
@@ -94,6 +97,11 @@ def _gone(snapshot: Snapshot, locations: pa.Array) -> pa.Array:
     asked = locations.to_pylist()
     answers = map_requests(is_gone, asked, 1 if is_local else min(_AT_ONCE, len(asked) or 1))
     return locations.filter(pa.array(list(answers), pa.bool_()))
+
+
+def _listed_meanwhile(snapshot: Snapshot, live: int | None) -> int:
+    """Return the number of local files that can be asked for one by one while all are listed."""
+    return (snapshot.num_files() if live is None else live) // _LISTED_SHARE
 
 
 def _listed(snapshot: Snapshot) -> pa.Array:

@@ -140,7 +140,7 @@ def plan_restore(
     adds, removes = exclusive_files(target, current, _ADDED, _REMOVED)
     if removes.num_rows:
         check_removable(current.configuration, "RESTORE")
-    missing = missing_files(target, adds)
+    missing = missing_files(target, adds, current.num_files() - removes.num_rows + adds.num_rows)
     if missing.num_rows and not ignore_missing_files:
         raise _gone(target, missing)
     if missing.num_rows:
