@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.parallel import map_ordered
+
 _CHUNK = 8192  # files encoded together: their text fits the processor's cache
 _QUOTE, _BACKSLASH = b'"\\'
 
 
 def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
     """Yield lines of `add` actions, with newlines; columns as in `actions.columns`, absent ones are left out."""
-    for chunk in _chunks(files):
+
+    def encode(chunk: Mapping[str, pa.Array]) -> bytes:
         members = [
             *_member("path", _escaped(chunk["path"]), '"'),
             *_member("partitionValues", _objects(chunk["partition_values"])),
@@ -25,7 +28,9 @@ def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
             f',"dataChange":{_boolean(data_change)}',
             *_optional(chunk, stats=True),
         ]
-        yield _lines("add", members)
+        return _lines("add", members)
+
+    return _encoded(files, encode)
 
 
 def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: int) -> Iterator[bytes]:
@@ -33,7 +38,8 @@ def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: in
 
     `deletion_timestamp` is in ms since the epoch. Statistics are left out.
     """
-    for chunk in _chunks(files):
+
+    def encode(chunk: Mapping[str, pa.Array]) -> bytes:
         members = [
             *_member("path", _escaped(chunk["path"]), '"'),
             f',"deletionTimestamp":{deletion_timestamp},"dataChange":{_boolean(data_change)}',
@@ -43,12 +49,15 @@ def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: in
             *_member("size", chunk["size"]),
             *_optional(chunk, stats=False),
         ]
-        yield _lines("remove", members)
+        return _lines("remove", members)
+
+    return _encoded(files, encode)
 
 
 def encode_changes(files: pa.Table) -> Iterator[bytes]:
     """Yield lines of `cdc` actions, with newlines; their `dataChange` is always false (C164, C165)."""
-    for chunk in _chunks(files):
+
+    def encode(chunk: Mapping[str, pa.Array]) -> bytes:
         members = [
             *_member("path", _escaped(chunk["path"]), '"'),
             *_member("partitionValues", _objects(chunk["partition_values"])),
@@ -56,7 +65,9 @@ def encode_changes(files: pa.Table) -> Iterator[bytes]:
             ',"dataChange":false',
             *(_member("tags", _objects(chunk["tags"])) if "tags" in chunk else []),
         ]
-        yield _lines("cdc", members)
+        return _lines("cdc", members)
+
+    return _encoded(files, encode)
 
 
 def _optional(chunk: Mapping[str, pa.Array], *, stats: bool) -> Iterator[Any]:
@@ -71,6 +82,11 @@ def _optional(chunk: Mapping[str, pa.Array], *, stats: bool) -> Iterator[Any]:
             yield from _member(name, chunk[column])
     if stats and "clustering_provider" in chunk:
         yield from _member("clusteringProvider", _escaped(chunk["clustering_provider"]), '"')
+
+
+def _encoded(files: pa.Table, encode: Callable[[Mapping[str, pa.Array]], bytes]) -> Iterator[bytes]:
+    """Yield the lines of the chunks of files, in order; several are encoded at the same time."""
+    return (map if files.num_rows <= _CHUNK else map_ordered)(encode, _chunks(files))
 
 
 def _chunks(files: pa.Table) -> Iterator[dict[str, pa.Array]]:

@@ -16,6 +16,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
+from pyspark_delta.storage.path_hashes import may_repeat
 from pyspark_delta.transaction.commit_info import commit_info
 
 
@@ -61,7 +62,7 @@ def _check_single(ready: ReadyCommit) -> None:
     A commit adds a file once, and removes it once, whatever its deletion vector (C145, C148).
     """
     for kind, files in (("add", ready.adds), ("remove", ready.removes)):
-        if pc.count_distinct(files["path"]).as_py() != files.num_rows:
+        if may_repeat(files["path"]) and pc.count_distinct(files["path"]).as_py() != files.num_rows:
             counts = pc.value_counts(files["path"])
             path = counts.field("values")[pc.index(pc.greater(counts.field("counts"), 1), True).as_py()].as_py()
             raise InvalidOperationError(

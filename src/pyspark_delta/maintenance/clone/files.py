@@ -20,6 +20,7 @@ from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSIO
 from pyspark_delta.data.record_counts import with_record_counts
 from pyspark_delta.deletion_vectors import each_vector_location, with_absolute_paths, z85
 from pyspark_delta.log.request import FileRequest
+from pyspark_delta.parallel import map_ordered
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.paths import encode_path, join, to_absolute_path
 from pyspark_delta.storage.percent import absolute_path_column, is_absolute, resolve_column
@@ -144,7 +145,7 @@ def _vector_copies(files: pa.Table, named: pa.Table, source_location: str, targe
 
 # ---------------------------------------------------------------------------------------------------- columns
 def _mapped(files: pa.Table, name: str, function: Callable[[Any], pa.Array]) -> pa.Table:
-    chunks = [function(chunk) for chunk in files[name].chunks]
+    chunks = list(map_ordered(function, files[name].chunks))
     field = files.schema.field(name)
     return files.set_column(files.column_names.index(name), field, pa.chunked_array(chunks, field.type))
 

@@ -64,6 +64,7 @@ class ClonePlan:
     `adds` and `removes` are files of the clone in the columns of `actions.columns`. `copies` are the files to copy
     first: the locations `source` and `target`, and `size` in bytes. Files that a deep clone has already are in neither.
     `merging` are small files that are combined to new ones; these are added too, and not in `adds` or `metrics`.
+    `source_files` and `source_bytes` count the files of the source.
     """
 
     source: Snapshot
@@ -72,6 +73,8 @@ class ClonePlan:
     adds: pa.Table
     removes: pa.Table
     copies: pa.Table
+    source_files: int
+    source_bytes: int
     declaration: Declaration = field(compare=False)
     source_name: str = ""
     merging: Merging | None = None
@@ -81,8 +84,8 @@ class ClonePlan:
         """The metrics of the commit, by the names of the table's history."""
         copied = (0, 0) if self.shallow else (self.adds.num_rows, _size(self.adds))
         return {
-            "sourceTableSize": self.source.size_in_bytes(),
-            "sourceNumOfFiles": self.source.num_files(),
+            "sourceTableSize": self.source_bytes,
+            "sourceNumOfFiles": self.source_files,
             "numRemovedFiles": self.removes.num_rows,
             "numCopiedFiles": copied[0],
             "removedFilesSize": _size(self.removes),
@@ -183,6 +186,7 @@ def plan_clone(
         check_merging(target, shallow=shallow)
     declaration = declare_clone(source, target, properties or {}, keeps_row_ids=not shallow)
     files = source_files(source, counted=is_supported(declaration.configuration, Feature.ROW_TRACKING))
+    number, size = files.num_rows, _size(files)
     copies = COPIES.empty_table()
     merging = plan_merging(source, target, declaration.configuration) if merge_files else None
     if merging is not None:
@@ -195,7 +199,7 @@ def plan_clone(
         copies = Copier(source.storage_options, target.storage_options).missing(copied.copies, target.location)
     adds, removes = _difference(wanted, target)
     name = source_name or f"delta.`{to_hadoop(source.location)}`"
-    return ClonePlan(source, target, shallow, adds, removes, copies, declaration, name, merging)
+    return ClonePlan(source, target, shallow, adds, removes, copies, number, size, declaration, name, merging)
 
 
 def _difference(wanted: pa.Table, target: CloneTarget) -> tuple[pa.Table, pa.Table]:

@@ -16,22 +16,21 @@ import pyarrow.compute as pc
 from pyspark_delta.deletion_vectors import vector_locations
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.path_hashes import Hashes, text_hashes
 from pyspark_delta.storage.paths import LOCAL_SCHEME, join, split
 from pyspark_delta.storage.percent import paths_below_table, resolve_column
-
-_HASHED_AT_ONCE = 4096  # paths, whose texts stay in the processor's caches: half the time of all at once
 
 
 @dataclass(frozen=True)
 class References:
     """A set of paths below a table."""
 
-    hashes: np.ndarray
+    hashes: Hashes
 
     @classmethod
     def of(cls, paths: Iterable[pa.Array]) -> References:
         """Return the set of some arrays of paths."""
-        hashes = np.concatenate([np.empty(0, np.int64), *map(_hashes, paths)])
+        hashes = np.concatenate([np.empty(0, np.int64), *map(text_hashes, paths)])
         hashes.sort()
         return cls(hashes)
 
@@ -39,7 +38,7 @@ class References:
         """Return a mask of the paths that are in the set."""
         if not len(self.hashes):
             return np.zeros(len(paths), np.bool_)
-        wanted = _hashes(paths)
+        wanted = text_hashes(paths)
         order = np.argsort(wanted)  # searching in order stays in the caches of the processor
         ordered = wanted[order]
         at = np.minimum(np.searchsorted(self.hashes, ordered), len(self.hashes) - 1)
@@ -103,11 +102,3 @@ def _through_links(locations: pa.Array, table_location: str) -> pa.Array:
         if (path := directories[directory] + name).startswith(real):
             found.append(path[len(real) :])
     return pa.array(found, pa.string())
-
-
-def _hashes(paths: pa.Array) -> np.ndarray:
-    found = np.empty(len(paths), np.int64)
-    for start in range(0, len(paths), _HASHED_AT_ONCE):
-        some = paths.slice(start, _HASHED_AT_ONCE).to_pylist()
-        found[start : start + len(some)] = np.fromiter(map(hash, some), np.int64, len(some))
-    return found
