@@ -57,10 +57,8 @@ class CommitText(NamedTuple):
 
     def numbered_lines_of(self, action: str) -> list[tuple[int, bytes]]:
         """Return the same with the number of each line, from 1 on."""
-        found: list[tuple[int, bytes]] = []
-        if b'"%b"' % action.encode() not in self.data:
-            return found
         start = b'{"%b":' % action.encode()
+        found = []
         for number, line in enumerate(self.lines(), 1):
             if line.startswith(start):
                 found.append((number, line))

@@ -70,7 +70,7 @@ def removed_files(snapshot: Snapshot, commits: Sequence[CommitFile]) -> Iterator
             yield _sized(batch, location)
             for path in list(paths_below(batch.select(["path", "deletion_vector"]), location, location))[1:]:
                 yield pa.RecordBatch.from_arrays([path, pa.nulls(len(path), pa.int64())], ["path", "size"])
-        for batch in _files(texts, "cdc", _CHANGES):
+        for batch in _files([text for text in texts if b'"cdc"' in text.data], "cdc", _CHANGES):
             yield _sized(batch, location)
 
 
