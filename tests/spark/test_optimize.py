@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -141,3 +142,24 @@ def test_batches_of_a_stream_are_compacted_and_written_once(delta_spark: SparkSe
     assert table.history()[-1]["operationMetrics"]["numFiles"] == "2"
     assert table.snapshot.transactions()["app"].version == 2
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(30))
+
+
+@pytest.mark.parametrize(("driver_local_bytes", "in_tasks"), [(0, True), (1 << 30, False)])
+def test_a_commit_is_compacted_in_tasks_if_it_is_much(
+    delta_spark: SparkSession, tmp_path: Path, driver_local_bytes: int, in_tasks: bool
+) -> None:
+    path, status = str(tmp_path / "t"), delta_spark.sparkContext._jsc.sc().statusStore()
+
+    def jobs_of_append(compacted: str) -> int:
+        with settings(delta_spark, AUTO, enabled=compacted, minNumFiles=2):
+            before = status.jobsList(None).size()
+            delta_spark.range(10).write.format("delta").mode("append").save(path)
+            return int(status.jobsList(None).size() - before)
+
+    with settings(delta_spark, "spark.pyspark_delta.", costModel=json.dumps({"driver_local_bytes": driver_local_bytes})):
+        alone = [jobs_of_append("false") for _ in range(2)][-1]
+        compacted = jobs_of_append("true")
+    table = Table.open(path)
+    assert [commit["operation"] for commit in table.history(2)] == ["OPTIMIZE", "WRITE"]
+    assert table.count() == 30
+    assert (compacted > alone) is in_tasks

@@ -68,12 +68,14 @@ def compact_after(
     configuration: TableConfiguration | None,
     settings: AutoCompaction = DEFAULT,
     *,
+    place: Callable[[RewritePlan], RewritePlan] | None = None,
     engine_info: str = "",
 ) -> RewriteResult | None:
     """Compact what a commit of `version` left in too many small files; return None if there was nothing to do.
 
     `configuration` is that of the committed version; both are None if nothing was committed. `current` opens the latest
-    version; it is called only if the table is compacted at all. An error becomes a DeltaWarning: if it were raised, the
+    version; it is called only if the table is compacted at all. `place` chooses where the plan runs, by default in this
+    process. An error becomes a DeltaWarning: if it were raised, the
     caller would write the rows again.
     """
     if version is None or configuration is None or not is_auto_compacted(configuration, settings):
@@ -84,7 +86,9 @@ def compact_after(
             if not _is_allowed(snapshot):
                 return None
             plan = plan_auto_compaction(snapshot, version, settings)
-            return None if plan is None else plan.execute(engine_info=engine_info)
+            if plan is None:
+                return None
+            return (plan if place is None else place(plan)).execute(engine_info=engine_info)
     except Exception as error:
         reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
         table = f" of '{configuration.location}'" if configuration.location else ""

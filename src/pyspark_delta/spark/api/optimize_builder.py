@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.maintenance.budget import UNLIMITED, Budget
 from pyspark_delta.maintenance.layout.cubes import CubeSizes
-from pyspark_delta.maintenance.layout.plan import LayoutPlan, without_clustering_columns
+from pyspark_delta.maintenance.layout.plan import without_clustering_columns
 from pyspark_delta.maintenance.optimize import MAX_DELETED_SHARE, OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.reorganize import PurgeRequest, plan_purge
-from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan
 from pyspark_delta.spark.conf.arguments import check_text
-from pyspark_delta.spark.conf.limits import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import file_options
-from pyspark_delta.spark.engine.write.job import SparkTasks
-from pyspark_delta.spark.engine.write.rewriting import SparkBinWriter
+from pyspark_delta.spark.engine.write.rewriting import placed
 from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.write.options import WriteOptions
@@ -119,18 +116,6 @@ class _RearrangementBuilder:
             "files": file_options(spark, snapshot.configuration, WriteOptions()),
         }
 
-    def _placed(self, plan: RewritePlan) -> RewritePlan:
-        """Return the plan with tasks of the session if it reads too much for this process.
-
-        Spark reads what only it can read. Rows that are laid out have to be read by Arrow.
-        """
-        spark = self._table._spark
-        if not isinstance(plan, LayoutPlan):
-            plan = replace(plan, options=replace(plan.options, fallback=SparkBinWriter(spark)))
-        if cost_model(spark).compacts_in_driver(plan.snapshot.location, plan.bytes_read):
-            return plan
-        return in_tasks(plan, SparkTasks(spark))
-
     def _executed(self, plan: RewritePlan) -> DataFrame:
         spark = self._table._spark
         result = plan.execute(
@@ -181,7 +166,7 @@ class DeltaOptimizeBuilder(_RearrangementBuilder):
             max_deleted_share=MAX_DELETED_SHARE if share is None else _share(share),
             **self._settings(snapshot),
         )
-        return self._placed(plan_optimize(snapshot, request))
+        return placed(spark, plan_optimize(snapshot, request))
 
 
 class DeltaReorgBuilder(_RearrangementBuilder):
@@ -197,7 +182,7 @@ class DeltaReorgBuilder(_RearrangementBuilder):
     def plan(self) -> RewritePlan:
         """Return what `purge` would do, and change nothing."""
         snapshot = self._table._open()
-        return self._placed(plan_purge(snapshot, PurgeRequest(**self._settings(snapshot))))
+        return placed(self._table._spark, plan_purge(snapshot, PurgeRequest(**self._settings(snapshot))))
 
 
 def _names(columns: Sequence[str | Sequence[str]]) -> tuple[str, ...]:

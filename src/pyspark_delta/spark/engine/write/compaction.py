@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.maintenance.auto_compaction import DEFAULT, AutoCompaction, compact_after
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.engine.write.rewriting import placed
 from pyspark_delta.transaction.commit_info import engine_info
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ def compact_commit(
     version: int | None,
     configuration: TableConfiguration | None,
 ) -> None:
-    """Compact what a commit left in too many small files, as `compact_after`."""
-    compact_after(current, version, configuration, settings, engine_info=engine_info(f"PySpark/{spark.version}"))
+    """Compact what a commit left in too many small files, as `compact_after`: in tasks of the session if it is much."""
+    engine = engine_info(f"PySpark/{spark.version}")
+    compact_after(current, version, configuration, settings, place=partial(placed, spark), engine_info=engine)
 
 
 def auto_compaction(spark: SparkSession) -> AutoCompaction:

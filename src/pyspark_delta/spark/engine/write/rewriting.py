@@ -1,19 +1,25 @@
-"""Rewriting bins with files that only Spark can read, such as lists in lists in the form of old writers."""
+"""Where a session rewrites files: in this process or in tasks, and by Spark what only Spark can read.
+
+Such are lists in lists in the form of old writers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA
 from pyspark_delta.engines.write_task import RESULT
+from pyspark_delta.maintenance.layout.plan import LayoutPlan
 from pyspark_delta.maintenance.rewriting.bins import Bin
+from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewritten_bin
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.scan.file_source import file_source
-from pyspark_delta.spark.engine.write.job import run_on_workers, write_partition
+from pyspark_delta.spark.conf.limits import cost_model
+from pyspark_delta.spark.engine.write.job import SparkTasks, run_on_workers, write_partition
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.write.written import has_row_ids
 
@@ -21,6 +27,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FILE, _ROW = "__pyspark_delta_file", "__pyspark_delta_row"
+
+
+def placed(spark: SparkSession, plan: RewritePlan) -> RewritePlan:
+    """Return the plan with tasks of the session if it reads too much for this process.
+
+    Spark reads what only it can read. Rows that are laid out have to be read by Arrow.
+    """
+    if not isinstance(plan, LayoutPlan):
+        plan = replace(plan, options=replace(plan.options, fallback=SparkBinWriter(spark)))
+    if cost_model(spark).compacts_in_driver(plan.snapshot.location, plan.bytes_read):
+        return plan
+    return in_tasks(plan, SparkTasks(spark))
 
 
 @dataclass(frozen=True)
