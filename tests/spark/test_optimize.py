@@ -156,7 +156,8 @@ def test_a_commit_is_compacted_in_tasks_if_it_is_much(
             delta_spark.range(10).write.format("delta").mode("append").save(path)
             return int(status.jobsList(None).size() - before)
 
-    with settings(delta_spark, "spark.pyspark_delta.", costModel=json.dumps({"driver_local_bytes": driver_local_bytes})):
+    cost = json.dumps({"driver_local_bytes": driver_local_bytes})
+    with settings(delta_spark, "spark.pyspark_delta.", costModel=cost):
         alone = [jobs_of_append("false") for _ in range(2)][-1]
         compacted = jobs_of_append("true")
     table = Table.open(path)
