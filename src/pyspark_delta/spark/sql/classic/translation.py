@@ -176,7 +176,10 @@ class Translator:
         return self.calls.call("CreateTableLike", carry_out)
 
     def _several_inserts(self, query: Query, union: Any) -> Any:
-        """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
+        """Return the call for FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours.
+
+        One call has no rows, as Spark's own. A script would return the rows of a union of calls.
+        """
         inserts = elements(union.children())
         if any(node_name(insert) != "InsertIntoStatement" for insert in inserts):
             return None
@@ -184,8 +187,12 @@ class Translator:
         found = [self._call(node_name(insert), insert) for insert in hung]
         if all(one is None for one in found):
             return None
-        children = [insert if one is None else one for one, insert in zip(found, inserts, strict=True)]
-        return query.hung(union.withNewChildren(self._jvm.seq(children)))
+
+        def run() -> None:
+            for one, insert in zip(found, hung, strict=True):
+                frame_of_plan(self.spark, insert if one is None else one)
+
+        return self.calls.call("InsertIntoStatements", run)
 
     def _is_ours(self, kind: str, named: NamedTable) -> bool:
         if is_temporary_view(self.spark, named.parts):
