@@ -110,7 +110,7 @@ class DeltaTransaction:
             options = replace(options, files=files, catalog_table=self._snapshot.catalog_table)
             request = WriteRequest(self._snapshot.location, mode, options, must_exist=True)
             inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
-            current = self._transaction.changed_snapshot
+            current = self._current
             draft, reads = stage_change(frame, request, current, current.configuration, inserts_as_cdc=inserts_as_cdc)
             self._stage(draft)
             self._transaction.depend_on_source(reads)
@@ -164,7 +164,7 @@ class DeltaTransaction:
         self._options({})
         if self._is_done:
             return counts_frame(self._spark, (0,) * statement.counts)
-        current = self._transaction.changed_snapshot
+        current = self._current
         staged = statement.stage(current, current.configuration)
         if staged.draft is None:
             self._transaction.depend_on(Operation(statement.name), staged.reads)
@@ -204,6 +204,11 @@ class DeltaTransaction:
                 "This transaction has already written files under the earlier definition of the table. Change columns, "
                 "constraints, properties and clustering before the first write."
             )
+        return self._current
+
+    @property
+    def _current(self) -> Snapshot:
+        """The version at which the transaction began, with its new definition."""
         return self._transaction.changed_snapshot
 
     # ----------------------------------------------------------------------------------- commit information
