@@ -44,7 +44,8 @@ Run: TypeAlias = "Callable[[Query, Any, SqlTable], DataFrame | None]"
 def alter(query: Query, node: Any, table: SqlTable) -> None:
     """Carry out an ALTER TABLE or COMMENT ON TABLE on the log of the table, then update the copy in the catalog.
 
-    In a transaction, COMMIT does both. Raises as the methods of `DeltaTable.alter`, and Spark's own errors about the names of columns.
+    In a transaction, COMMIT does both. Raises as the methods of `DeltaTable.alter`, and Spark's own errors about the
+    names of columns.
     """
     is_in_session = is_in_session_catalog(table.name)
     with altering(query.spark, table):
