@@ -26,6 +26,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
+from pyspark_delta.spark.sql.classic.described import with_details
 from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
 from pyspark_delta.spark.sql.classic.plans import Query, member, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
@@ -60,13 +61,12 @@ def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
 
 
 def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
-    """Return the result of DESCRIBE TABLE, from the log: the catalog's copy has no partition columns.
-
-    With EXTENDED, Spark describes the catalog's entry.
-    """
+    """Return the result of DESCRIBE TABLE, from the log: the catalog's copy has no partition columns."""
     partition = member(query.jvm, node, "partitionSpec")  # a statement of its own from Spark 4.3 on
-    is_plain = not node.isExtended() and (partition is None or partition.isEmpty())
-    return frame_of_plan(query.spark, _by_path(query, node, table) if is_plain else node)
+    if partition is not None and not partition.isEmpty():
+        return frame_of_plan(query.spark, node)
+    described = frame_of_plan(query.spark, _by_path(query, node, table))
+    return with_details(query.spark, described, table) if node.isExtended() else described
 
 
 def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
