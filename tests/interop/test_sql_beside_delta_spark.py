@@ -60,6 +60,9 @@ spark.stop()
 """
 
 
+DESCRIBED = tuple(f"DESCRIBE EXTENDED {name}" for name in ("theirs", "outside", "ours", "checked"))
+
+
 def answer(peer: DeltaSpark, python: Path | str, script: str, *arguments: str) -> Any:
     """What a script prints that runs in a process of its own."""
     environment = {**peer.environment, "PYSPARK_PYTHON": str(python), "PYTHONPATH": f"{ROOT}/src:{ROOT}"}
@@ -93,11 +96,13 @@ def test_a_metastore_is_shared(delta_spark_peer: DeltaSpark, tmp_path: Path) -> 
                 "INSERT INTO outside SELECT id FROM theirs",
                 "CREATE TABLE ours USING delta CLUSTER BY (id) AS SELECT id, p FROM theirs",
                 "CREATE TABLE checked (id BIGINT, CONSTRAINT few CHECK (id < 20)) USING delta",
+                *DESCRIBED,
                 "SELECT * FROM theirs ORDER BY id",
             ]
         ),
     )
     assert ours[-1] == [[2, "b", None], [11, "a", None]]
+    assert theirs(*DESCRIBED) == ours[-1 - len(DESCRIBED) : -1]
     found = theirs(
         "SELECT * FROM theirs ORDER BY id",
         "SELECT id FROM outside ORDER BY id",

@@ -60,6 +60,42 @@ def test_c393_columns(sql: SparkSession, path: str) -> None:
             sql.sql(f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 42")
 
 
+def test_describe_extended_shows_what_the_log_declares(delta_spark: SparkSession) -> None:
+    """The rows are those of delta-spark."""
+    delta_spark.sql(
+        "CREATE TABLE described (id LONG DEFAULT 3, p STRING) USING delta PARTITIONED BY (p) COMMENT 'about' "
+        "TBLPROPERTIES ('my.url' = 'hidden', 'delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    try:
+        rows = [tuple(row) for row in delta_spark.sql("DESCRIBE FORMATTED described").collect()]
+        plain = [tuple(row) for row in delta_spark.sql("DESCRIBE described").collect()]
+    finally:
+        delta_spark.sql("DROP TABLE described")
+    start = rows.index(("# Detailed Table Information", "", ""))
+    assert rows[: start - 1] == plain
+    assert ("# Partition Information", "", "") in plain
+    [location] = [row[1] for row in rows if row[0] == "Location"]
+    features = ("allowColumnDefaults", "appendOnly", "invariants")
+    properties = [f"delta.feature.{name}=supported" for name in features]
+    properties += ["delta.minReaderVersion=1", "delta.minWriterVersion=7", "my.url=*********(redacted)"]
+    assert rows[start + 1 :] == [
+        ("Catalog", "spark_catalog", ""),
+        ("Namespace", "default", ""),
+        ("Database", "default", ""),
+        ("Table", "described", ""),
+        ("Type", "MANAGED", ""),
+        ("Comment", "about", ""),
+        ("Location", location, ""),
+        ("Provider", "delta", ""),
+        ("Is_managed_location", "true", ""),
+        ("Table Properties", f"[{','.join(properties)}]", ""),
+        ("", "", ""),
+        ("# Column Default Values", "", ""),
+        ("id", "bigint", "3"),
+    ]
+    assert location.startswith("file:/")
+
+
 def test_describe_shows_partition_columns(delta_spark: SparkSession) -> None:
     delta_spark.sql("CREATE TABLE described (id LONG, p STRING COMMENT 'part') USING delta PARTITIONED BY (p)")
     try:

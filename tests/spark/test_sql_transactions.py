@@ -68,11 +68,14 @@ class Transactions:
         for text, match in (
             ("BEGIN TRANSACTION", "open already"),
             (f"OPTIMIZE {made}", "OPTIMIZE cannot be part of a transaction"),
+            (f"CREATE TABLE delta.`{tmp_path / 'new'}` (a INT) USING delta", "CREATE TABLE cannot be part"),
+            (f"CREATE TABLE delta.`{tmp_path / 'new'}` USING delta AS SELECT 1 a", "CREATE TABLE AS SELECT cannot be"),
             (f"DELETE FROM delta.`{tmp_path / 'u'}`", "all of its statements are about one table"),
         ):
             with pytest.raises(InvalidOperationError, match=match) as caught:
                 session.sql(text)
             assert caught.value.error_class == "DELTA_INVALID_TRANSACTION_STATE"
+        assert not (tmp_path / "new").exists()
 
     def test_a_concurrent_commit_conflicts(self, session: SparkSession, made: str, tmp_path: Path) -> None:
         session.sql("BEGIN TRANSACTION")

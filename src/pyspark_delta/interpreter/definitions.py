@@ -258,13 +258,13 @@ def replace_columns(statement: ReplaceColumns, session: Session) -> pa.Table:
 
 def drop_columns(statement: DropColumns, session: Session) -> pa.Table:
     """Drop columns in one commit."""
-    table = session.open(statement.table)
     names = [column_path_text(path) for path in statement.columns]
     if statement.if_exists:
-        found = [len(path) > 1 or table.schema.find(path[0]) is not None for path in statement.columns]
+        schema = session.schema(statement.table)
+        found = [len(path) > 1 or schema.find(path[0]) is not None for path in statement.columns]
         names = list(compress(names, found))
     if names:
-        table.alter().drop_columns(*names)
+        session.alter(statement.table).drop_columns(*names)
     return results.NOTHING
 
 
@@ -277,7 +277,7 @@ def rename_column(statement: RenameColumn, session: Session) -> pa.Table:
 
 def alter_columns(statement: AlterColumns, session: Session) -> pa.Table:
     """Change columns in one commit."""
-    alter = session.open(statement.table).alter(progress=session.progress)
+    alter = session.alter(statement.table)
     if len(statement.changes) == 1:
         _changed(alter, statement.changes[0])
         return results.NOTHING
@@ -319,7 +319,7 @@ def unset_properties(statement: UnsetProperties, session: Session) -> pa.Table:
 
 
 def _altered(session: Session, table: Any, change: Callable[[TableAlter], TableAlter]) -> pa.Table:
-    change(session.open(table).alter(progress=session.progress))
+    change(session.alter(table))
     return results.NOTHING
 
 

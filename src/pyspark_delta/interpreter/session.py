@@ -14,7 +14,9 @@ from pyspark_delta.interpreter.queries import Engine, run_query
 from pyspark_delta.parser.change_calls import ChangeCall
 from pyspark_delta.parser.values import TableName, TableReference, TimeTravel
 from pyspark_delta.progress import ShowProgress, operation
+from pyspark_delta.schema.types import StructType
 from pyspark_delta.table import Changes, Scan, Table
+from pyspark_delta.table.alter import TableAlter
 from pyspark_delta.table.sources import RowStream, open_rows
 
 
@@ -29,6 +31,14 @@ class Session:
     def open(self, reference: TableReference, time: TimeTravel | None = None) -> Table:
         """Open the table of a reference. Raises as `Target.open` and `Namespace.resolve`."""
         return self.names.resolve(reference).open(time)
+
+    def alter(self, reference: TableReference) -> TableAlter:
+        """Return the changes to what a table declares. Raises as `open`."""
+        return self.open(reference).alter(progress=self.progress)
+
+    def schema(self, reference: TableReference) -> StructType:
+        """Return the schema that a change of a table begins with. Raises as `open`."""
+        return self.open(reference).schema
 
     def query(self, text: str) -> pa.RecordBatchReader:
         """Run a query over the tables that its names mean. Raises as `run_query`."""

@@ -56,6 +56,7 @@ class Snapshot:
         self.configuration = configuration
         self.storage_options = storage_options
         self.catalog_table = catalog_table
+        self._committed: Snapshot | None = None
 
     @classmethod
     def load(
@@ -329,9 +330,23 @@ class Snapshot:
         _log.info("Updated %s from version %d to %d", self.location, self.version, updated.version)
         return updated
 
-    def with_configuration(self, configuration: TableConfiguration) -> Snapshot:
-        """Return the same version with another protocol and other metadata, such as an earlier schema."""
-        return Snapshot(self._replay, configuration, self.storage_options, self.catalog_table)
+    def with_configuration(
+        self, configuration: TableConfiguration, domains: Mapping[str, DomainMetadata] | None = None
+    ) -> Snapshot:
+        """Return the same version with another protocol and other metadata, such as an earlier schema.
+
+        `domains` are the metadata domains if they differ too.
+        """
+        changed = Snapshot(self._replay, configuration, self.storage_options, self.catalog_table)
+        changed._committed = self.as_committed
+        if domains is not None:
+            changed.__dict__["_domains"] = dict(domains)
+        return changed
+
+    @property
+    def as_committed(self) -> Snapshot:
+        """This version with the protocol and metadata of the log: another snapshot after `with_configuration`."""
+        return self._committed or self
 
     def at_version(self, version: int) -> Snapshot:
         """Return another version of the same table. Raises as `load`."""

@@ -31,20 +31,8 @@ class TableAlter:
     >>> table.alter().add_column("price", "decimal(10,2)").add_constraint("positive", "price > 0")  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        location: str,
-        latest: Callable[[], Snapshot],
-        refresh: Callable[[], object],
-        progress: ShowProgress = None,
-    ) -> None:
-        def check(snapshot: Snapshot, rule: RowCheck) -> None:
-            with operation(progress):
-                check_existing_rows(snapshot, rule)
-
-        self._location = location
-        self._changes = Alteration(latest, check)
-        self._refresh = refresh
+    def __init__(self, location: str, changes: Alteration, refresh: Callable[[], object]) -> None:
+        self._location, self._changes, self._refresh = location, changes, refresh
 
     @check_arguments
     def add_column(
@@ -187,3 +175,13 @@ class TableAlter:
     def _done(self) -> TableAlter:
         self._refresh()
         return self
+
+
+def alteration(latest: Callable[[], Snapshot], progress: ShowProgress = None) -> Alteration:
+    """Return changes that are committed one by one, on the version that `latest` returns."""
+
+    def check(snapshot: Snapshot, rule: RowCheck) -> None:
+        with operation(progress):
+            check_existing_rows(snapshot, rule)
+
+    return Alteration(latest, check)

@@ -16,7 +16,7 @@ from pyspark_delta.statements.delete import Delete
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.statements.update import Update
-from pyspark_delta.table.alter import TableAlter
+from pyspark_delta.table.alter import TableAlter, alteration
 from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.merge import MERGED, TableMerge
 from pyspark_delta.table.results import ChangeResult
@@ -306,7 +306,7 @@ class WritableTable(ABC):
     def alter(self, *, progress: ShowProgress = None) -> TableAlter:
         """Return the changes to what the table declares: columns, constraints, properties, clustering."""
         place = self._place()
-        return TableAlter(place.location, place.latest, self.refresh, progress)
+        return TableAlter(place.location, alteration(place.latest, progress), self.refresh)
 
     def _run(
         self,

@@ -44,8 +44,8 @@ from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, never_lands
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.combination import combine, together
-from pyspark_delta.transaction.overlap import unseen
-from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.transaction.schema_reads import reads_across
+from pyspark_delta.transaction.staging import check_plain, check_seen, is_change, new_files
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
 REMOVED_COLUMNS = (
@@ -166,6 +166,21 @@ class Transaction:
             return before
         return TableConfiguration(protocol, metadata, self._base.location)
 
+    @property
+    def changed_snapshot(self) -> Snapshot:
+        """The version that the transaction is based on, with its changes of protocol, metadata and domains.
+
+        The files are those of the version. Raises InvalidOperationError without a snapshot.
+        """
+        snapshot, draft = self._snapshot, self._draft
+        if snapshot is None:
+            raise InvalidOperationError("The transaction was started without a snapshot, so there is nothing to read.")
+        if not (draft.protocol or draft.metadata or draft.domains):
+            return snapshot
+        domains = {**snapshot.domains(), **{domain.domain: domain for domain in draft.domains}}
+        live = {name: domain for name, domain in domains.items() if not domain.removed}
+        return snapshot.with_configuration(self.configuration, live)
+
     # ------------------------------------------------------------------------------------------------ reading
     def read(self, columns: Sequence[str] | None = None, where: str | None = None, time_zone: str = "UTC") -> ScanPlan:
         """Plan a scan; from now on the transaction depends on the rows for which `where` is true.
@@ -206,7 +221,7 @@ class Transaction:
         InvalidOperationError if rows have to be checked or computed by Spark.
         """
         self.require_open()
-        _check_plain(self.configuration)
+        check_plain(self.configuration)
         options = options or FileOptions()
         options = replace(options, storage_options={**(self._base.storage_options or {}), **options.storage_options})
         clustering = clustering_paths(self._base.domains, self._draft.domains)
@@ -263,8 +278,8 @@ class Transaction:
         changes of the transaction.
         """
         self.require_open()
-        self._written += dict.fromkeys([*_new_files(draft), *written])
-        _check_seen(self._draft, draft, self.configuration, self._base.location)
+        self._written += dict.fromkeys([*new_files(draft), *written])
+        check_seen(self._draft, draft, self.configuration, self._base.location)
         self._draft = combine(self._draft, draft)
         return self
 
@@ -335,12 +350,14 @@ class Transaction:
         Raises the errors of `commit_draft`.
         """
         self.require_open()
-        if not _changes(self._draft):
+        if not is_change(self._draft):
             self.phase = Phase.COMMITTED
             return self._base
-        self.phase = Phase.COMMITTING
+        self.phase, draft = Phase.COMMITTING, self._draft
+        if self._base.configuration is not None:
+            draft = replace(draft, reads=reads_across(draft.reads, self._base.configuration, self.configuration))
         try:
-            self._base = commit_draft(self._draft, self._base, committer=self._committer, policy=self._policy)
+            self._base = commit_draft(draft, self._base, committer=self._committer, policy=self._policy)
         except DeltaError as error:
             if never_lands(error, self._base):
                 self.phase = Phase.OPEN
@@ -377,44 +394,3 @@ class Transaction:
             raise InvalidOperationError(
                 f"The transaction on '{self._base.location}' is {self.phase.value}. Create a new one."
             )
-
-
-def _check_plain(configuration: TableConfiguration) -> None:
-    """Refuse rows that Spark has to check or compute, because conditions and defaults are SQL."""
-    rules = row_rules(configuration)
-    if rules:
-        what = [f"{check.kind.value} '{check.name}'" for check in rules.checks]
-        what += [f"the {column.kind.value} column '{column.name}'" for column in rules.computed]
-        raise InvalidOperationError(
-            f"New rows of this table have to be checked or computed by Spark, because of {', '.join(what)}. Write them "
-            "with a Spark DataFrame.",
-        )
-
-
-def _check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> None:
-    """Refuse a draft that depends on rows that the transaction itself has changed or written."""
-    if more.reads.is_empty:
-        return
-    files = unseen(done, more, configuration, location)
-    if files.num_rows:
-        others = f" and {files.num_rows - 1} more" if files.num_rows > 1 else ""
-        raise InvalidOperationError(
-            f"{more.operation.name} depends on rows that the transaction itself wrote or changed, but it reads the "
-            f"version that the transaction began with, while the file '{files['path'][0]}'{others} "
-            "has changed since. Make one operation of the two, let conditions on partition columns tell their rows "
-            "apart, "
-            "or make two transactions of it.",
-            operation=more.operation.name,
-        )
-
-
-def _new_files(draft: CommitDraft) -> list[str]:
-    """Return the files that only this draft names, not files that it removes and adds with a deletion vector."""
-    adds, removed = draft.adds.column("path"), draft.removes.column("path").combine_chunks()
-    new = adds.filter(pc.invert(pc.is_in(adds, value_set=removed)))
-    return [*new.to_pylist(), *draft.changes.column("path").to_pylist()]
-
-
-def _changes(draft: CommitDraft) -> bool:
-    files = draft.adds.num_rows or draft.removes.num_rows or draft.changes.num_rows
-    return bool(files or draft.protocol or draft.metadata or draft.transactions or draft.domains)

@@ -1,4 +1,4 @@
-"""`DeltaTable.alter()`: changes to columns, constraints, properties and clustering. Each one is a commit."""
+"""`DeltaTable.alter()`: changes to columns, constraints, properties and clustering."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from pyspark_delta.transaction.commit_info import engine_info
 class DeltaTableAlter:
     """Changes to the definition of a table. Each method makes one commit and returns this object, for chained calls.
 
+    The changes of `DeltaTransaction.alter()` are part of the commit of the transaction instead.
+
     Names of columns are written as in SQL: with dots for nested columns, with `element`, `key` and `value` inside
     arrays and maps, and with backticks around a name that contains dots. Every method raises UnsupportedFeatureError
     for a table that cannot be written to, InvalidOperationError for a change that the table does not allow, both before
@@ -31,11 +33,8 @@ class DeltaTableAlter:
     >>> table.alter().addConstraint("positive", "price > 0").setProperties({"delta.appendOnly": True})  # doctest: +SKIP
     """
 
-    def __init__(self, spark: SparkSession, table: object, open_snapshot: Callable[[], Snapshot]) -> None:
-        self._table = table
-        self._changes = Alteration(
-            open_snapshot, partial(check_existing_rows, spark), engine_info(f"PySpark/{spark.version}")
-        )
+    def __init__(self, table: object, changes: Alteration) -> None:
+        self._table, self._changes = table, changes
 
     # ------------------------------------------------------------------------------------------------- columns
     def addColumn(
@@ -157,3 +156,8 @@ class DeltaTableAlter:
 
     def _repr_html_(self) -> str:
         return html_facts("DeltaTableAlter", {"table": repr(self._table)})
+
+
+def alteration(spark: SparkSession, open_snapshot: Callable[[], Snapshot]) -> Alteration:
+    """Return changes that are committed one by one, on the version that `open_snapshot` returns."""
+    return Alteration(open_snapshot, partial(check_existing_rows, spark), engine_info(f"PySpark/{spark.version}"))

@@ -20,7 +20,7 @@ from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.api.alter import DeltaTableAlter
+from pyspark_delta.spark.api.alter import DeltaTableAlter, alteration
 from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.api.checking import CheckedDeltaTable
 from pyspark_delta.spark.api.copying import CopyingDeltaTable
@@ -309,10 +309,10 @@ class DeltaTable(
 
     def alter(self) -> DeltaTableAlter:
         """Return an object whose methods change columns, constraints, properties and clustering."""
-        return DeltaTableAlter(self._spark, self, self._open)
+        return DeltaTableAlter(self, alteration(self._spark, self._open))
 
     def transaction(self) -> AbstractContextManager[DeltaTransaction]:
-        """Return a context manager that commits changes of properties and rows as one version when its block ends.
+        """Return a context manager that commits changes of definition and rows as one version when its block ends.
 
         Raises UnsupportedFeatureError for a table that cannot be written to, and CommitConflictError at the end.
         """

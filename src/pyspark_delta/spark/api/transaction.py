@@ -1,21 +1,22 @@
-"""`DeltaTable.transaction()`: several changes of properties and rows that are committed together or not at all."""
+"""`DeltaTable.transaction()`: several changes of definition and rows that are committed together or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_delta.actions.model import SetTransaction
-from pyspark_delta.ddl.change import TableChange, draft_change
-from pyspark_delta.ddl.properties import set_properties, unset_properties
+from pyspark_delta.ddl.staged import StagedAlteration
 from pyspark_delta.display import html_facts
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.api.alter import DeltaTableAlter
+from pyspark_delta.spark.api.existing_rows import check_existing_rows
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.conf.arguments import check_values
 from pyspark_delta.spark.conf.batches import batch_transaction
@@ -62,11 +63,12 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 class DeltaTransaction:
     """Operations on the version at which the transaction began, committed together at the end of its block.
 
-    Set properties first. Operations on rows run their Spark jobs when they are called, and read the version at which
-    the transaction began. They raise InvalidOperationError if they would replace or change rows that the transaction
-    has written or changed. An exception that leaves the block discards everything. Everything is discarded too if the
-    table already holds the application transaction (`setTransaction`). The end of the block raises CommitConflictError
-    if a concurrent commit changed rows that an operation depends on; then run the block again.
+    Change the definition first. Operations on rows run their Spark jobs when they are called. They read the version at
+    which the transaction began, with its new definition. They raise InvalidOperationError if they would replace or
+    change rows that the transaction has written or changed. An exception that leaves the block discards everything.
+    Everything is discarded too if the table already holds the application transaction (`setTransaction`). The end of
+    the block raises CommitConflictError if a concurrent commit changed the definition, if the transaction changes it
+    too, or rows that an operation depends on; then run the block again.
 
     >>> with table.transaction() as txn:                                        # doctest: +SKIP
     ...     txn.delete("day = '2024-01-31'")
@@ -108,8 +110,8 @@ class DeltaTransaction:
             options = replace(options, files=files, catalog_table=self._snapshot.catalog_table)
             request = WriteRequest(self._snapshot.location, mode, options, must_exist=True)
             inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
-            configuration = self._transaction.configuration
-            draft, reads = stage_change(frame, request, self._snapshot, configuration, inserts_as_cdc=inserts_as_cdc)
+            current = self._current
+            draft, reads = stage_change(frame, request, current, current.configuration, inserts_as_cdc=inserts_as_cdc)
             self._stage(draft)
             self._transaction.depend_on_source(reads)
             self._writes += 1
@@ -162,7 +164,8 @@ class DeltaTransaction:
         self._options({})
         if self._is_done:
             return counts_frame(self._spark, (0,) * statement.counts)
-        staged = statement.stage(self._snapshot, self._transaction.configuration)
+        current = self._current
+        staged = statement.stage(current, current.configuration)
         if staged.draft is None:
             self._transaction.depend_on(Operation(statement.name), staged.reads)
         else:
@@ -171,23 +174,42 @@ class DeltaTransaction:
         self._transaction.depend_on_source(staged.source_reads)
         return counts_frame(self._spark, staged.result)
 
-    # ------------------------------------------------------------------------------------------- properties
+    # ------------------------------------------------------------------------------------------- definition
+    def alter(self) -> DeltaTableAlter:
+        """Return an object whose methods change columns, constraints, properties and clustering in the transaction.
+
+        The operations that follow see the changes. Existing rows are checked, and must not change until the commit. The
+        methods raise InvalidOperationError after the first write.
+        """
+        return DeltaTableAlter(self, self._alteration)
+
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
         """Set table properties for the following writes. Raises InvalidOperationError after the first write."""
-        return self._change(lambda before: set_properties(before, properties))
+        self._alteration.set_properties(properties)
+        return self
 
     def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTransaction:
         """Reset properties to their defaults. Raises InvalidOperationError after the first write."""
-        return self._change(lambda before: unset_properties(before, names, if_exists=ifExists))
+        self._alteration.unset_properties(names, if_exists=ifExists)
+        return self
 
-    def _change(self, make: Callable[[TableConfiguration], TableChange]) -> DeltaTransaction:
+    @property
+    def _alteration(self) -> StagedAlteration:
+        return StagedAlteration(self._alterable, partial(check_existing_rows, self._spark), stage=self._stage)
+
+    def _alterable(self) -> Snapshot:
+        self._transaction.require_open()
         if self._writes:
             raise InvalidOperationError(
-                "This transaction has already written files under the earlier properties. Change properties before "
-                "the first write."
+                "This transaction has already written files under the earlier definition of the table. Change columns, "
+                "constraints, properties and clustering before the first write."
             )
-        before, keeps_files = self._transaction.configuration, self._snapshot.num_files() > 0
-        return self._stage(draft_change(make(before), before, keeps_files=keeps_files))
+        return self._current
+
+    @property
+    def _current(self) -> Snapshot:
+        """The version at which the transaction began, with its new definition."""
+        return self._transaction.changed_snapshot
 
     # ----------------------------------------------------------------------------------- commit information
     def setTransaction(self, appId: str, version: int) -> DeltaTransaction:

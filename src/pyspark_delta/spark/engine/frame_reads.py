@@ -40,7 +40,7 @@ def frame_reads(
     if not marks:
         return ReadSet()
     version = min(mark.version for mark in marks)
-    read = snapshot if version >= snapshot.version else _older(snapshot, version, operation)
+    read = snapshot.as_committed if version >= snapshot.version else _older(snapshot, version, operation)
     zone = session_time_zone(spark)
     conditions = [_parsed(mark.where, read, zone) for mark in marks]
     if hasattr(frame, "_jdf") and None in conditions:

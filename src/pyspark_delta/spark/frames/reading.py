@@ -74,7 +74,8 @@ def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str |
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """Return the Arrow scan, in which workers read the files."""
-    if snapshot.catalog_table is not None or not has_data_sources():
+    is_committed = snapshot.as_committed is snapshot
+    if snapshot.catalog_table is not None or not is_committed or not has_data_sources():
         return _read_by_tasks(spark, snapshot, where, row_tracking)
     options = {"versionAsOf": str(snapshot.version)}
     if where is not None:
@@ -87,7 +88,7 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
 def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """Return the Arrow scan of the files that this process lists and sends to the workers.
 
-    Only this process can ask a catalog, and PySpark 3.5 has no Python Data Source.
+    Only this process can ask a catalog, and knows a schema that is in no commit. PySpark 3.5 has no Python Data Source.
     """
     frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
     return frame if where is None else frame.where(where)

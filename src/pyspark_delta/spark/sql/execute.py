@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import pyspark.sql.functions as sf
 
+from pyspark_delta.ddl.alter import Alteration
 from pyspark_delta.ddl.identity import commit_marks, counts_up, identity_field
 from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
 from pyspark_delta.maintenance.checking.table_repairs import remove_missing
@@ -21,7 +23,14 @@ from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.sql.destinations import destination_of
 from pyspark_delta.spark.sql.targets import SqlTable, find_table, is_delta_name, table_exists
-from pyspark_delta.spark.sql.transactions import begin, check_none, commit, rollback
+from pyspark_delta.spark.sql.transactions import (
+    alteration_of,
+    begin,
+    check_none,
+    commit,
+    remembering_failure,
+    rollback,
+)
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -32,10 +41,11 @@ _Run: TypeAlias = "Callable[[SparkSession, Any], DataFrame | None]"
 
 _TIMESTAMP_FORMAT = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
-# Statements that make no commit of their own.
+# Statements that make no commit of their own, or whose change can be part of the transaction's.
 _IN_TRANSACTIONS = (
     *(st.DescribeDetail, st.DescribeHistory),
     *(st.BeginTransaction, st.CommitTransaction, st.RollbackTransaction),
+    *(st.AddConstraint, st.DropConstraint, st.ClusterBy),
 )
 # Statements that Spark's grammar has too, for other tables.
 _OF_SPARK_TOO = (st.AddConstraint, st.DropConstraint, st.ClusterBy)
@@ -210,12 +220,22 @@ def _clone(spark: SparkSession, statement: st.Clone) -> DataFrame | None:
     return done
 
 
+@contextmanager
+def _altering(spark: SparkSession, reference: TableReference) -> Iterator[Alteration]:
+    """Yield what changes the definition of a table, in the open transaction if there is one."""
+    with remembering_failure(spark):
+        table = _sql_table(spark, reference)
+        yield alteration_of(spark, table.snapshot, table.name)
+
+
 def _add_constraint(spark: SparkSession, statement: st.AddConstraint) -> None:
-    _table(spark, statement.table).alter().addConstraint(statement.name, statement.condition.text)
+    with _altering(spark, statement.table) as changes:
+        changes.add_constraint(statement.name, statement.condition.text)
 
 
 def _drop_constraint(spark: SparkSession, statement: st.DropConstraint) -> None:
-    _table(spark, statement.table).alter().dropConstraint(statement.name, ifExists=statement.if_exists)
+    with _altering(spark, statement.table) as changes:
+        changes.drop_constraint(statement.name, if_exists=statement.if_exists)
 
 
 def _drop_feature(spark: SparkSession, statement: st.DropFeature) -> None:
@@ -223,7 +243,8 @@ def _drop_feature(spark: SparkSession, statement: st.DropFeature) -> None:
 
 
 def _cluster_by(spark: SparkSession, statement: st.ClusterBy) -> None:
-    _table(spark, statement.table).alter().clusterBy(*_columns(statement.columns))
+    with _altering(spark, statement.table) as changes:
+        changes.cluster_by(_columns(statement.columns))
 
 
 def _sync_identity(spark: SparkSession, statement: st.SyncIdentity) -> None:

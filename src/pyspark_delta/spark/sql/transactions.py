@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_delta.ddl.alter import Alteration
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.api.alter import alteration
 from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
 from pyspark_delta.spark.conf.sessions import session_key
 from pyspark_delta.spark.engine.dml.execution import run_statement
@@ -23,20 +25,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Begun:
-    """The table of a transaction, the version at which it begins, and its operations."""
+    """The table of a transaction, and its operations."""
 
     table: SqlTable
-    snapshot: Snapshot
     operations: DeltaTransaction
 
 
 @dataclass
 class _Open:
-    """A transaction that is open. It begins on the table of its first statement."""
+    """A transaction that is open. It begins on the table of its first statement.
+
+    `is_altering` is True while Spark analyzes an ALTER TABLE of it.
+    """
 
     stack: ExitStack = field(default_factory=ExitStack)
     begun: _Begun | None = None
     failure: Exception | None = None
+    is_altering: bool = False
 
     def on(self, spark: SparkSession, table: SqlTable) -> _Begun:
         """Return the transaction for a statement on a table.
@@ -46,9 +51,8 @@ class _Open:
         if self.failure is not None:
             raise _state(f"An earlier statement of the transaction failed ({_line(self.failure)}). Run ROLLBACK.")
         if self.begun is None:
-            snapshot = table.snapshot()
-            operations = self.stack.enter_context(begin_transaction(spark, snapshot))
-            self.begun = _Begun(table, snapshot, operations)
+            operations = self.stack.enter_context(begin_transaction(spark, table.snapshot()))
+            self.begun = _Begun(table, operations)
         elif self.begun.table.location != table.location:
             raise _state(
                 f"The transaction changes {self.begun.table.text}, so it cannot change {table.text}: all of its "
@@ -116,9 +120,12 @@ def is_open(spark: SparkSession) -> bool:
 
 
 def snapshot_of(spark: SparkSession, table: SqlTable) -> Snapshot:
-    """Return the version of a table that a statement changes: the newest, or that at which its transaction began."""
+    """Return the version of a table that a statement changes: the newest, or that at which its transaction began.
+
+    The latter has the definition that the transaction has changed.
+    """
     found = _current(spark)
-    return table.snapshot() if found is None else found.on(spark, table).snapshot
+    return table.snapshot() if found is None else found.on(spark, table).operations._current
 
 
 def run(spark: SparkSession, table: SqlTable, statement: Statement) -> DataFrame:
@@ -140,6 +147,49 @@ def write(spark: SparkSession, table: SqlTable, frame: DataFrame, request: Write
         return
     operations = found.on(spark, table).operations
     operations._write(frame, request.mode, operations._prepared(request.options))
+
+
+def alteration_of(spark: SparkSession, open_snapshot: Callable[[], Snapshot], name: tuple[str, ...] = ()) -> Alteration:
+    """Return what changes the definition of a table, in the open transaction if there is one.
+
+    Without one, each change is a commit on the version that `open_snapshot` returns. `name` are the parts of the name.
+    """
+    found = _current(spark)
+    if found is None:
+        return alteration(spark, open_snapshot)
+    opened = open_snapshot()
+    table = SqlTable(name, opened.location, opened.storage_options, opened.catalog_table)
+    return found.on(spark, table).operations._alteration
+
+
+@contextmanager
+def altering(spark: SparkSession, table: SqlTable) -> Iterator[None]:
+    """Let Spark analyze an ALTER TABLE with the definition of the open transaction, and remember its failure."""
+    found = _current(spark)
+    if found is None:
+        yield
+        return
+    with remembering_failure(spark):
+        found.on(spark, table)
+        found.is_altering = True
+        try:
+            yield
+        finally:
+            found.is_altering = False
+
+
+def altered(spark: SparkSession, snapshot: Snapshot) -> Snapshot | None:
+    """Return what an ALTER TABLE sees of a table in place of its newest version; None if that is what it sees."""
+    found = _current(spark)
+    if found is None or not found.is_altering or found.begun is None or found.begun.table.location != snapshot.location:
+        return None
+    return found.begun.operations._current
+
+
+def table_of(spark: SparkSession) -> SqlTable | None:
+    """Return the table of the open transaction; None if there is none."""
+    found = _current(spark)
+    return None if found is None or found.begun is None else found.begun.table
 
 
 @contextmanager

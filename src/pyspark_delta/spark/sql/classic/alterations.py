@@ -26,12 +26,13 @@ from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
+from pyspark_delta.spark.sql.classic.described import with_details
 from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
 from pyspark_delta.spark.sql.classic.plans import Query, member, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
 from pyspark_delta.spark.sql.classic.sessions import session_catalog
 from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_entry
-from pyspark_delta.spark.sql.transactions import check_none
+from pyspark_delta.spark.sql.transactions import alteration_of, altering, is_open, remembering_failure
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -44,10 +45,14 @@ Run: TypeAlias = "Callable[[Query, Any, SqlTable], DataFrame | None]"
 def alter(query: Query, node: Any, table: SqlTable) -> None:
     """Carry out an ALTER TABLE or COMMENT ON TABLE on the log of the table, then update the copy in the catalog.
 
-    Raises as the methods of `DeltaTable.alter`, and Spark's own errors about the names of columns.
+    In a transaction, COMMIT does both. Raises as the methods of `DeltaTable.alter`, and Spark's own errors about the
+    names of columns.
     """
-    frame_of_plan(query.spark, _by_path(query, node, table))
-    refresh_copy(query, table)
+    is_in_session = is_in_session_catalog(table.name)
+    with altering(query.spark, table):
+        frame_of_plan(query.spark, _by_path(query, node, table) if is_in_session else node)
+    if is_in_session and not is_open(query.spark):
+        refresh_copy(query, table)
 
 
 def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
@@ -56,13 +61,12 @@ def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
 
 
 def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
-    """Return the result of DESCRIBE TABLE, from the log: the catalog's copy has no partition columns.
-
-    With EXTENDED, Spark describes the catalog's entry.
-    """
+    """Return the result of DESCRIBE TABLE, from the log: the catalog's copy has no partition columns."""
     partition = member(query.jvm, node, "partitionSpec")  # a statement of its own from Spark 4.3 on
-    is_plain = not node.isExtended() and (partition is None or partition.isEmpty())
-    return frame_of_plan(query.spark, _by_path(query, node, table) if is_plain else node)
+    if partition is not None and not partition.isEmpty():
+        return frame_of_plan(query.spark, node)
+    described = frame_of_plan(query.spark, _by_path(query, node, table))
+    return with_details(query.spark, described, table) if node.isExtended() else described
 
 
 def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
@@ -130,16 +134,17 @@ def analyze(query: Query, node: Any, table: SqlTable) -> None:
 
 def add_check(query: Query, node: Any, table: SqlTable) -> None:
     """Add a CHECK constraint; one without a name gets Spark's. Raises as `DeltaTable.alter().addConstraint`."""
-    check_none(query.spark, "ALTER TABLE ADD CONSTRAINT")
     check = node.checkConstraint()
     name = check.userProvidedName() or check.generateName(re.sub(r"\W+", "_", PurePosixPath(table.name[-1]).name))
-    table.delta_table(query.spark).alter().addConstraint(str(name), str(check.condition()))
+    with remembering_failure(query.spark):
+        alteration_of(query.spark, table.snapshot, table.name).add_constraint(str(name), str(check.condition()))
 
 
 def drop_constraint(query: Query, node: Any, table: SqlTable) -> None:
     """Drop a constraint. Raises as `DeltaTable.alter().dropConstraint`."""
-    check_none(query.spark, "ALTER TABLE DROP CONSTRAINT")
-    table.delta_table(query.spark).alter().dropConstraint(str(node.name()), ifExists=bool(node.ifExists()))
+    with remembering_failure(query.spark):
+        changes = alteration_of(query.spark, table.snapshot, table.name)
+        changes.drop_constraint(str(node.name()), if_exists=bool(node.ifExists()))
 
 
 def refused(statement: str, instead: str) -> Run:
@@ -197,7 +202,7 @@ _TABLE = f"{CATALYST}.analysis.UnresolvedTable"
 _PARTITIONS = "The log has the partitions: INSERT adds them, and DELETE FROM ... WHERE removes them."
 _KEYS = "Delta tables have NOT NULL and CHECK (condition)."
 
-_ALTERED = (
+ALTERED = (
     "AddColumns",
     "AlterColumn",  # of Spark 3.5
     "AlterColumns",
@@ -209,9 +214,10 @@ _ALTERED = (
     "SetTableProperties",
     "UnsetTableProperties",
 )
+"""Statements that change the definition of a table: in a transaction, those on any Delta table are ours."""
 
 ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
-    **dict.fromkeys(_ALTERED, ("table", alter)),
+    **dict.fromkeys(ALTERED, ("table", alter)),
     "DescribeRelation": ("relation", describe),
     "ShowTableProperties": ("table", show_properties),
     "SetTableLocation": ("table", set_location),

@@ -15,6 +15,7 @@ from pyspark_delta.spark.sql.classic.creation import Creation, writable
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
+from pyspark_delta.spark.sql.transactions import alteration_of, altered
 
 _CAPABILITIES = (
     "SUPPORT_TABLE_CONSTRAINT",
@@ -72,7 +73,7 @@ class DeltaCatalogProxy(Creation, JavaProxy):
     def alterTable(self, identifier: Any, changes: Any) -> Any:
         """Change a table. Null as the answer tells Spark to load it if it needs it."""
         spark, parts = self._session.spark, parts_of(identifier)
-        apply_changes(spark, self._jvm, lambda: self.open(parts), list(changes))
+        apply_changes(alteration_of(spark, lambda: self.open(parts), (self._name, *parts)), self._jvm, list(changes))
 
     def invalidateTable(self, identifier: Any) -> None:
         return None
@@ -98,6 +99,9 @@ class DeltaCatalogProxy(Creation, JavaProxy):
         """Return True if the name has a table."""
 
     def _table(self, snapshot: Snapshot, name: Sequence[str], *, is_latest: bool, writes: bool) -> Any:
+        changed = altered(self._session.spark, snapshot) if is_latest else None
+        if changed is not None:
+            return self._relations.of_definition(changed, name)
         if writes:
             return writable(self._session, snapshot, name)
         return self._relations.table(snapshot, name, is_latest=is_latest)

@@ -1,13 +1,11 @@
-"""ALTER TABLE of the catalogs: from Spark's `TableChange`s to changes of a table, one commit each."""
+"""ALTER TABLE of the catalogs: from Spark's `TableChange`s to changes of a table."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
@@ -15,25 +13,20 @@ from pyspark_delta.ddl.alter import Alteration, position_of
 from pyspark_delta.ddl.column_changes import CURRENT_DEFAULT, NewColumn
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.types import StructField
-from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.api.existing_rows import check_existing_rows
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.sql.classic.definitions import quoted_path
 from pyspark_delta.spark.sql.classic.relations import CATALYST
-from pyspark_delta.spark.sql.transactions import check_none
-from pyspark_delta.transaction.commit_info import engine_info
 
 _COMMENT = "comment"
 
 
-def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Snapshot], changes: Sequence[Any]) -> None:
+def apply_changes(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> None:
     """Make the changes in their order. Properties that one statement sets are one commit, and so are its columns.
 
     Raises InvalidOperationError for changes that Delta does not know, before anything is written, and as `Alteration`.
     """
-    check_none(spark, "ALTER TABLE")
     kinds = [kind_of(change) for change in changes]
     for kind in kinds:
         if kind not in _ALONE and kind not in _TOGETHER:
@@ -49,7 +42,6 @@ def apply_changes(spark: SparkSession, jvm: Jvm, open_snapshot: Callable[[], Sna
             error_class="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
             sqlstate="0AKDC",
         )
-    alteration = Alteration(open_snapshot, partial(check_existing_rows, spark), engine_info(f"PySpark/{spark.version}"))
     if len(set(kinds)) == 1 and kinds[0] in _TOGETHER:
         _TOGETHER[kinds[0]](alteration, jvm, changes)
     elif len(kinds) > 1 and set(kinds) <= _OF_COLUMNS:

@@ -23,7 +23,7 @@ from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.reading import read_snapshot
-from pyspark_delta.spark.frames.schemas import to_spark
+from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -109,6 +109,11 @@ class Relations:
         if is_latest:
             mark_read(frame, snapshot, None)
         return self.of_frame(frame, Description.of(snapshot, name), key)
+
+    def of_definition(self, snapshot: Snapshot, name: Sequence[str]) -> Any:
+        """Return a table without rows, with the definition of a snapshot that is in no commit."""
+        frame = empty_frame(self._session.spark, to_spark(snapshot.schema))
+        return self.of_frame(frame, Description.of(snapshot, name), ("definition", next(_numbers)))
 
     def of_frame(self, frame: DataFrame, description: Description, key: Any) -> Any:
         """Put the plan of a frame into Spark's cache, and return the table for it."""

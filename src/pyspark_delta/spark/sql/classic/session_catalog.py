@@ -37,6 +37,7 @@ from pyspark_delta.spark.sql.classic.entries import (
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
+from pyspark_delta.spark.sql.transactions import alteration_of
 from pyspark_delta.storage import normalize_location
 
 
@@ -121,7 +122,8 @@ class SessionCatalogProxy(Creation, JavaProxy):
         entry = self._entry(parts)
         if entry is None or not is_delta_entry(entry):
             return self._before.alterTable(identifier, changes)
-        apply_changes(self._session.spark, self._jvm, lambda: self.open(parts), list(changes))
+        name = (SESSION_CATALOG, *parts)
+        apply_changes(alteration_of(self._session.spark, lambda: self.open(parts), name), self._jvm, list(changes))
         return None
 
     def dropTable(self, identifier: Any) -> bool:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark_delta.parser.statements import Clone, ConvertToDelta, DeltaStatement
+from pyspark_delta.parser.statements import Clone, CommitTransaction, ConvertToDelta, DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, node_name, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.sql.classic import inserts, row_changes
 from pyspark_delta.spark.sql.classic.alterations import (
+    ALTERED,
     ON_ALL_TABLES,
     ON_SESSION_TABLES,
     refreshing,
@@ -39,7 +40,7 @@ from pyspark_delta.spark.sql.targets import (
     is_session_table,
     is_temporary_view,
 )
-from pyspark_delta.spark.sql.transactions import remembering_failure
+from pyspark_delta.spark.sql.transactions import is_open, remembering_failure, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,12 +103,21 @@ class Translator:
         if isinstance(statement, ConvertToDelta) and names_table(self.spark, statement):
             convert_table(self.spark, statement)
             return None
+        if isinstance(statement, CommitTransaction):
+            return self._committed(statement)
         table = statement.target if isinstance(statement, Clone) else getattr(statement, "table", None)
         if not isinstance(table, TableName) or not is_session_table(self.spark, table.parts):
             return execute(self.spark, statement)
         changed = find_table(self.spark, table.parts)
         assert changed is not None
         with refreshing(Query(self.spark), changed):
+            return execute(self.spark, statement)
+
+    def _committed(self, statement: CommitTransaction) -> DataFrame | None:
+        table = table_of(self.spark)
+        if table is None:
+            return execute(self.spark, statement)
+        with refreshing(Query(self.spark), table):
             return execute(self.spark, statement)
 
     def explained(self, plan: Any, statement: Any) -> Any:
@@ -149,16 +159,21 @@ class Translator:
         named = named_table(self.spark, getattr(node, field)())
         if named is None:
             return None
-        parts, is_ours = named.parts, is_session_table if kind in ON_SESSION_TABLES else is_delta_name
+        parts = named.parts
+
+        def is_ours() -> bool:
+            is_spark_s = kind in ON_SESSION_TABLES and not (kind in ALTERED and is_open(self.spark))
+            is_known = is_session_table if is_spark_s else is_delta_name
+            return not is_temporary_view(self.spark, parts) and is_known(self.spark, parts)
 
         def carry_out() -> DataFrame | None:
-            if is_temporary_view(self.spark, parts) or not is_ours(self.spark, parts):
+            if not is_ours():
                 return frame_of_plan(self.spark, node)
             table = find_table(self.spark, parts)
             assert table is not None
             return run(query, node, table)
 
-        if not decides_later and (is_temporary_view(self.spark, parts) or not is_ours(self.spark, parts)):
+        if not decides_later and not is_ours():
             return None
         return self.calls.call(kind, carry_out)
 
@@ -176,7 +191,10 @@ class Translator:
         return self.calls.call("CreateTableLike", carry_out)
 
     def _several_inserts(self, query: Query, union: Any) -> Any:
-        """Return the plan of FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours."""
+        """Return the call for FROM ... INSERT ... INSERT ..., in which each INSERT is a commit; None if none is ours.
+
+        One call has no rows, as Spark's own. A script would return the rows of a union of calls.
+        """
         inserts = elements(union.children())
         if any(node_name(insert) != "InsertIntoStatement" for insert in inserts):
             return None
@@ -184,8 +202,12 @@ class Translator:
         found = [self._call(node_name(insert), insert) for insert in hung]
         if all(one is None for one in found):
             return None
-        children = [insert if one is None else one for one, insert in zip(found, inserts, strict=True)]
-        return query.hung(union.withNewChildren(self._jvm.seq(children)))
+
+        def run() -> None:
+            for one, insert in zip(found, hung, strict=True):
+                frame_of_plan(self.spark, insert if one is None else one)
+
+        return self.calls.call("InsertIntoStatements", run)
 
     def _is_ours(self, kind: str, named: NamedTable) -> bool:
         if is_temporary_view(self.spark, named.parts):

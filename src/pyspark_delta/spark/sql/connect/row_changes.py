@@ -170,16 +170,17 @@ def insert(names: Names, statement: InsertInto, table: SqlTable, run: RunQuery) 
         )
     options = _options(names, statement, table)
     mode = "overwrite" if statement.replaces else "append"
-    frame = _new_rows(statement, table, run(statement.query.text))
+    frame = _new_rows(names, statement, table, run(statement.query.text))
     transactions.write(names.spark, table, frame, WriteRequest(table.location, mode, options, must_exist=True))
 
 
-def _new_rows(statement: InsertInto, table: SqlTable, frame: DataFrame) -> DataFrame:
+def _new_rows(names: Names, statement: InsertInto, table: SqlTable, frame: DataFrame) -> DataFrame:
     """Return the new rows by the names of the table's columns."""
     static = {_column(one.column): one.value.text for one in statement.partition if one.value is not None}
     if not statement.by_name:
         folded = {name.casefold() for name in static}
-        listed = [name for name in table.snapshot().schema.names if name.casefold() not in folded]
+        schema = transactions.snapshot_of(names.spark, table).schema
+        listed = [name for name in schema.names if name.casefold() not in folded]
         if statement.columns is not None:
             listed = [_column(path) for path in statement.columns]
         if len(listed) != len(frame.columns):

@@ -34,6 +34,7 @@ from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.session.identifiers import identify_or_create
 from pyspark_delta.spark.sql import execute, transactions
 from pyspark_delta.spark.sql.connect import row_changes
+from pyspark_delta.spark.sql.connect.definitions import in_transaction
 from pyspark_delta.spark.sql.connect.names import Names, identifier
 from pyspark_delta.spark.sql.connect.rewrite import splice
 from pyspark_delta.spark.sql.targets import SqlTable, is_path_name
@@ -294,6 +295,7 @@ class _Statements:
 
     def _create_as_query(self, statement: ts.CreateTable, parts: tuple[str, ...]) -> None:
         check_query_definition(statement)
+        transactions.check_none(self._spark, "CREATE TABLE AS SELECT")
         name = TableName(parts)
         target = Session(self._names.namespace).names.resolve(name)
         exists = target.exists()
@@ -342,5 +344,6 @@ class _Statements:
 
     def _in_client(self, statement: Any) -> DataFrame:
         """Carry out a statement without Spark, and return its result as a frame."""
-        result: pa.Table = run(statement, Session(self._names.namespace))
+        with in_transaction(self._names, statement) as session:
+            result: pa.Table = run(statement, session)
         return frame_of_arrow(self._spark, result) if result.num_columns else nothing(self._spark)

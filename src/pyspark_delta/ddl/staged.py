@@ -1,0 +1,36 @@
+"""Changes to what a table declares that become part of the commit of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark_delta.ddl.alter import Alteration
+from pyspark_delta.ddl.change import TableChange, draft_change
+from pyspark_delta.ddl.properties import set_properties
+from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.snapshot import Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagedAlteration(Alteration):
+    """Makes changes in a transaction, one after another.
+
+    `open_snapshot` returns the version at which the transaction began, with its changes so far; `stage` adds a draft to
+    it. Existing rows are checked at once. The commit then depends on them.
+    """
+
+    stage: Callable[[CommitDraft], object]
+
+    def set_properties(self, properties: Mapping[str, object]) -> None:
+        """Set table properties, as `Alteration.set_properties`.
+
+        Raises InvalidOperationError for row tracking of a table with files, which takes several commits.
+        """
+        self._change(lambda snapshot: set_properties(snapshot.configuration, properties))
+
+    def _commit(self, change: TableChange, snapshot: Snapshot) -> None:
+        if change.row_check is not None:
+            self.check_rows(snapshot, change.row_check)
+        keeps_files = snapshot.num_files() > 0
+        self.stage(draft_change(change, snapshot.configuration, keeps_files=keeps_files))

@@ -1,0 +1,71 @@
+"""Definitions that a Connect session changes in its client, in the open transaction if there is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.interpreter.session import Session
+from pyspark_delta.parser import table_statements as ts
+from pyspark_delta.parser.values import TableReference
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.sql import transactions
+from pyspark_delta.spark.sql.connect.names import Names
+from pyspark_delta.spark.sql.targets import SqlTable
+from pyspark_delta.table.alter import TableAlter
+
+_ALTER = (
+    *(ts.AddColumns, ts.AlterColumns, ts.CommentOnTable, ts.DropColumns, ts.RenameColumn),
+    *(ts.ReplaceColumns, ts.SetProperties, ts.UnsetProperties),
+)
+_CREATE = (ts.CreateTable, ts.CreateTableLike)
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+@contextmanager
+def in_transaction(names: Names, statement: Any) -> Iterator[Session]:
+    """Yield the session for a statement. A failure of ALTER TABLE is one of the open transaction.
+
+    Raises InvalidOperationError for a statement that makes a commit of its own, if a transaction is open.
+    """
+    if not transactions.is_open(names.spark):
+        yield Session(names.namespace)
+    elif isinstance(statement, _ALTER):
+        with transactions.remembering_failure(names.spark):
+            yield _Altering(names.namespace, within=names)
+    else:
+        if isinstance(statement, _CREATE):
+            transactions.check_none(names.spark, _CAPITAL.sub(" ", type(statement).__name__).upper())
+        yield Session(names.namespace)
+
+
+@dataclass(kw_only=True)
+class _Altering(Session):
+    """A session whose changes of definitions are part of the open transaction."""
+
+    within: Names
+
+    def alter(self, reference: TableReference) -> TableAlter:
+        table = self._table(reference)
+        return TableAlter(table.location, transactions.alteration_of(self._spark, table.snapshot, table.name), _nothing)
+
+    def schema(self, reference: TableReference) -> StructType:
+        return transactions.snapshot_of(self._spark, self._table(reference)).schema
+
+    @property
+    def _spark(self) -> Any:
+        return self.within.spark
+
+    def _table(self, reference: TableReference) -> SqlTable:
+        found = self.within.find(reference)
+        if found is None:
+            raise InvalidOperationError("Only the server knows the table, so its definition cannot be changed here.")
+        return found
+
+
+def _nothing() -> None:
+    """Leave the table as it was read."""

@@ -1,0 +1,148 @@
+"""ALTER TABLE between BEGIN TRANSACTION and COMMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from tests.managed import Warehouse
+
+from pyspark_delta import DeltaTable, Table
+from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, MetadataChangedError
+from pyspark_delta.spark.sql.transactions import is_open
+
+# What may come before the rows, in an order in which each statement needs those before it.
+STATEMENTS = (
+    "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'mine' = '1', 'other' = '2')",
+    "ALTER TABLE {t} UNSET TBLPROPERTIES ('other')",
+    "ALTER TABLE {t} ADD COLUMNS (note STRING COMMENT 'new', gone INT)",
+    "ALTER TABLE {t} RENAME COLUMN id TO number",
+    "ALTER TABLE {t} ALTER COLUMN note SET DEFAULT 'none'",
+    "ALTER TABLE {t} ALTER COLUMN number COMMENT 'of the row', note FIRST",
+    "ALTER TABLE {t} DROP COLUMN gone",
+    "ALTER TABLE {t} ADD CONSTRAINT few CHECK (number < 100)",
+    "ALTER TABLE {t} ADD CONSTRAINT more CHECK (number >= 0)",
+    "ALTER TABLE {t} DROP CONSTRAINT more",
+    "ALTER TABLE {t} CLUSTER BY (number)",
+)
+ROWS = (
+    "UPDATE {t} SET note = 'changed' WHERE number = 1",
+    "INSERT INTO {t} (number) VALUES (50)",
+)
+
+
+class Definitions:
+    """What every kind of session does."""
+
+    @pytest.fixture
+    def made(self, session: SparkSession, tmp_path: Path) -> Iterator[str]:
+        """The name of a table with the ids 0 to 2, in a directory with characters that SQL has to quote."""
+        location = str(tmp_path / "a 't.ä")
+        session.range(0, 3, 1, 3).write.format("delta").save(location)
+        yield f"delta.`{location}`"
+        if is_open(session):
+            session.sql("ROLLBACK")
+
+    def test_definition_and_rows_are_one_version(self, session: SparkSession, made: str) -> None:
+        check_one_version(session, made, made.split("`")[1])
+
+    def test_a_rollback_leaves_the_definition(self, session: SparkSession, made: str) -> None:
+        session.sql("BEGIN TRANSACTION")
+        session.sql(f"ALTER TABLE {made} ADD COLUMN note STRING")
+        session.sql(f"INSERT INTO {made} VALUES (3, 'new')")
+        session.sql("ROLLBACK")
+        opened = Table.open(made.split("`")[1])
+        assert (opened.version, opened.schema.names) == (0, ("id",))
+        session.sql(f"ALTER TABLE {made} ADD COLUMN other STRING")
+        assert Table.open(made.split("`")[1]).schema.names == ("id", "other")
+
+    def test_a_failed_change_prevents_the_commit(self, session: SparkSession, made: str) -> None:
+        for statement, error in {
+            f"ALTER TABLE {made} ADD CONSTRAINT few CHECK (id < 2)": ConstraintViolationError,
+            f"ALTER TABLE {made} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')": InvalidOperationError,
+            f"ALTER TABLE {made} RENAME COLUMN nothing TO something": (AnalysisException, InvalidOperationError),
+        }.items():
+            session.sql("BEGIN TRANSACTION")
+            session.sql(f"ALTER TABLE {made} ADD COLUMN note STRING")
+            with pytest.raises(error):  # type: ignore[call-overload]
+                session.sql(statement)
+            with pytest.raises(InvalidOperationError, match="nothing was committed"):
+                session.sql("COMMIT")
+            assert Table.open(made.split("`")[1]).version == 0
+
+    def test_rows_come_after_the_definition(self, session: SparkSession, made: str) -> None:
+        session.sql("BEGIN TRANSACTION")
+        session.sql(f"DELETE FROM {made} WHERE id = 1")
+        with pytest.raises(InvalidOperationError, match="before the first write"):
+            session.sql(f"ALTER TABLE {made} ADD COLUMN note STRING")
+
+    def test_a_concurrent_change_conflicts(self, session: SparkSession, made: str) -> None:
+        session.sql("BEGIN TRANSACTION")
+        session.sql(f"ALTER TABLE {made} ADD COLUMN note STRING")
+        Table.open(made.split("`")[1]).alter().set_comment("of another writer")
+        with pytest.raises(MetadataChangedError):
+            session.sql("COMMIT")
+
+    def test_tables_of_a_connected_catalog(self, session: SparkSession, tmp_path: Path) -> None:
+        warehouse = Warehouse(tmp_path)
+        name = warehouse.full("t")
+        try:
+            session.range(3).write.saveAsTable(name)
+            check_one_version(session, name, None)
+        finally:
+            disconnect_catalog(warehouse.name)
+
+
+def check_one_version(session: SparkSession, name: str, path: str | None) -> None:
+    def table() -> Any:
+        return DeltaTable.forPath(session, path) if path else DeltaTable.forName(session, name)
+
+    before = table().history(1).head()[0]
+    session.sql("BEGIN TRANSACTION")
+    for statement in (*STATEMENTS, *ROWS):
+        session.sql(statement.format(t=name))
+    assert session.sql(f"SELECT * FROM {name}").columns == ["id"], "queries see what is committed"
+    assert session.sql("COMMIT").collect() == [(before + 1,)]
+    found = session.sql(f"SELECT note, number FROM {name}").collect()
+    assert sorted(found, key=lambda row: row[1]) == [(None, 0), ("changed", 1), (None, 2), ("none", 50)]
+    detail = table().detail().head()
+    assert {"delta.constraints.few", "mine"} <= detail.properties.keys()
+    assert detail.properties.keys().isdisjoint({"delta.constraints.more", "other"})
+    assert detail.clusteringColumns == ["number"]
+
+
+class TestClassic(Definitions):
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+    def test_tables_of_the_session_catalog(self, session: SparkSession) -> None:
+        """The copy in the catalog follows the commit."""
+        session.sql("CREATE TABLE defined_at_once USING delta AS SELECT id FROM range(3)")
+        try:
+            check_one_version(session, "defined_at_once", None)
+            for statement in ("BEGIN TRANSACTION", "ALTER TABLE defined_at_once ADD COLUMN last INT", "COMMIT"):
+                session.sql(statement)
+            java: Any = session
+            catalog = java._jsparkSession.sessionState().catalog().externalCatalog()
+            entry = catalog.getTable("default", "defined_at_once")
+            assert list(entry.schema().fieldNames()) == ["note", "number", "last"]
+        finally:
+            session.sql("DROP TABLE defined_at_once")
+
+    def test_scripts(self, session: SparkSession, made: str) -> None:
+        statements = "".join(f"{one.format(t=made)};" for one in (*STATEMENTS, *ROWS))
+        session.sql(f"BEGIN BEGIN TRANSACTION; {statements} COMMIT; END")
+        opened = Table.open(made.split("`")[1])
+        assert (opened.version, opened.schema.names) == (1, ("note", "number"))
+
+
+class TestConnect(Definitions):
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect
