@@ -64,15 +64,17 @@ class CommittedWrite:
 
 
 def write_rows(
-    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter
+    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter, opened: Snapshot | None = None
 ) -> CommittedWrite | None:
     """Write rows of the schema `data` in one commit; return None if there was nothing to do.
+
+    `opened` is the newest version of the table if the caller has opened it; otherwise the table is opened.
 
     Raises TableAlreadyExistsError (mode error), TableNotFoundError (`must_exist`), the errors of `plan_write` and of
     the engine, and CommitConflictError.
     """
     start = time.perf_counter()
-    committed = _write_rows(request, data, session, rows)
+    committed = _write_rows(request, data, session, rows, opened)
     if committed is None:
         _log.info("The write to %s had nothing to do", request.location)
     else:
@@ -81,10 +83,10 @@ def write_rows(
 
 
 def _write_rows(
-    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter
+    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter, opened: Snapshot | None
 ) -> CommittedWrite | None:
     check_distinct(data)
-    snapshot = open_table(request)
+    snapshot = opened or open_table(request)
     if snapshot is None:
         return _create(request, data, session, rows)
     if request.mode == "ignore" or snapshot.holds_transaction(request.options.transaction):
