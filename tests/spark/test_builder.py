@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyspark_delta import DeltaTable, IdentityGenerator, Table
+from pyspark_delta import DeltaTable, DeltaWarning, IdentityGenerator, Table
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
 
 
@@ -66,6 +67,24 @@ def test_defaults_of_the_session_count(delta_spark: SparkSession, tmp_path: Path
     finally:
         delta_spark.conf.unset(key)
     assert "inCommitTimestamp" in (Table.open(str(tmp_path / "t")).protocol.writer_features or ())
+
+
+@pytest.mark.parametrize("kind", ["SQL", "builder", "DataFrame", "AS SELECT"])
+def test_an_unknown_default_of_the_session_is_ignored(delta_spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    key, location = "spark.databricks.delta.properties.defaults.nonsense", str(tmp_path / "t")
+    create: dict[str, Callable[[], object]] = {
+        "SQL": lambda: delta_spark.sql(f"CREATE TABLE delta.`{location}` (id LONG)"),
+        "builder": lambda: DeltaTable.create(delta_spark).location(location).addColumn("id", "long").execute(),
+        "DataFrame": lambda: delta_spark.range(1).write.format("delta").save(location),
+        "AS SELECT": lambda: delta_spark.sql(f"CREATE TABLE delta.`{location}` AS SELECT 1L AS id"),
+    }
+    delta_spark.conf.set(key, "1")
+    try:
+        with pytest.warns(DeltaWarning, match=f"The session setting {key} is ignored"):
+            create[kind]()
+    finally:
+        delta_spark.conf.unset(key)
+    assert Table.open(location).metadata.configuration == {}
 
 
 def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.column_rules import resolve_partitioning
-from pyspark_delta.transaction.evolution import evolve
+from pyspark_delta.transaction.evolution import default_properties, evolve
 from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 
 
@@ -52,7 +52,8 @@ class TableDefinition:
     """The configuration of a new table. `clustering` are the paths of the clustering columns.
 
     The table supports `features` in addition to those that it needs. `inherited` are the properties among `properties`
-    that are those of another table: they are valid even if this version does not know them.
+    that are those of another table: they are valid even if this version does not know them. `defaults` are those of the
+    session for properties that are not given.
     """
 
     schema: StructType
@@ -62,6 +63,7 @@ class TableDefinition:
     description: str | None = None
     features: tuple[str, ...] = ()
     inherited: Mapping[str, str] = field(default_factory=dict, hash=False)
+    defaults: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def create_table(
@@ -144,7 +146,7 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
         id=str(uuid.uuid4()) if before is None else before.metadata.id,
         schema_string=schema_to_json(definition.schema),
         partition_columns=resolve_partitioning(definition.schema, definition.partition_columns),
-        configuration={**lasting_properties(before), **definition.properties},
+        configuration={**lasting_properties(before), **default_properties(definition.properties, definition.defaults)},
         description=definition.description,
         created_time=int(time.time() * 1000),
     )
