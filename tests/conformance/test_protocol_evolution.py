@@ -205,7 +205,9 @@ def test_session_defaults_hold_where_the_user_says_nothing() -> None:
 def test_session_defaults_of_unknown_properties_are_ignored_with_a_warning() -> None:
     """As in delta-spark, which says nothing: a session may be for other versions too."""
     setting = "spark.databricks.delta.properties.defaults"
-    with pytest.warns(DeltaWarning, match=rf"{setting}\.apendOnly is ignored. .* Did you mean 'delta.appendOnly'") as found:
+    with pytest.warns(
+        DeltaWarning, match=rf"{setting}\.apendOnly is ignored. .* Did you mean 'delta.appendOnly'"
+    ) as found:
         table = new_table(PLAIN, defaults={"apendOnly": "true", "delta.checkpointInterval": "7"})
     assert len(found) == 1
     assert table.properties == {"delta.checkpointInterval": "7"}

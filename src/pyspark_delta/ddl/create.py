@@ -20,7 +20,7 @@ from pyspark_delta.features import Feature
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
-from pyspark_delta.protocol.properties import check_property
+from pyspark_delta.protocol.properties import STATS_COLUMNS, check_property, lookup
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.edits import Path
 from pyspark_delta.schema.json import dump_json, schema_to_json
@@ -30,6 +30,7 @@ from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.column_rules import resolve_partitioning
 from pyspark_delta.transaction.evolution import default_properties, evolve
+from pyspark_delta.transaction.statistics_columns import check_statistics_columns
 from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 
 
@@ -113,6 +114,8 @@ def draft_table(
     features = (*features, Feature.CLUSTERING) if definition.clustering else features
     metadata, inherited = _metadata(definition, before), definition.inherited
     after = evolve(before, metadata, features=features, keeps_files=False, inherited=inherited)
+    if lookup(definition.properties, STATS_COLUMNS.name) not in (None, lookup(inherited, STATS_COLUMNS.name)):
+        check_statistics_columns(after)
     domains: tuple[DomainMetadata, ...] = ()
     if definition.clustering or (snapshot is not None and snapshot.clustering_columns()):
         domains = cluster_by(after, definition.clustering).domains

@@ -32,13 +32,19 @@ _OPEN_PREFIXES = (
 
 @dataclass(frozen=True, slots=True)
 class TableProperty(Generic[T_co]):
-    """One table property: `parse` converts the string to the typed value and raises ValueError for an illegal one."""
+    """One table property: `parse` converts the string to the typed value and raises ValueError for an illegal one.
+
+    `accept` raises ValueError for values that are read, but that users cannot set. `error_class` is that of illegal
+    values.
+    """
 
     name: str
     default: T_co
     parse: Callable[[str], T_co]
     meaning: str
     alias: str = ""
+    accept: Callable[[str], object] | None = None
+    error_class: str | None = None
 
     def of(self, properties: Mapping[str, str]) -> T_co:
         """Return the value from the properties of a table, or the default.
@@ -112,10 +118,13 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
             property=name,
         )
     try:
-        known.parse(value)
+        (known.accept or known.parse)(value)
     except ValueError as error:
         raise InvalidOptionError(
-            f"The table property '{known.name}' cannot be set: {error}.", property=known.name, value=value
+            f"The table property '{known.name}' cannot be set: {error}.",
+            error_class=known.error_class,
+            property=known.name,
+            value=value,
         ) from None
 
 
@@ -196,6 +205,12 @@ def _names(text: str) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in re.findall(r"(?:`[^`]*`|[^,`])+", text) if name.strip())
 
 
+def _complete_names(text: str) -> None:
+    names = re.sub(r"`[^`]*`", "name", text).split(",")
+    if len(names) > 1 and not all(name.strip() for name in names):
+        raise ValueError(f"'{text}' has a comma without a name")
+
+
 def _parquet_version(text: str) -> str:
     if text == "1.0.0" or re.fullmatch(r"2\.\d+\.\d+", text):
         return text
@@ -258,7 +273,11 @@ STATS_NUM_COLUMNS = TableProperty(
     "delta.dataSkippingNumIndexedCols", 32, _integer(-1), "The number of leaf columns with statistics; -1 means all."
 )
 STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProperty(
-    "delta.dataSkippingStatsColumns", None, _names, "Columns with statistics; overrides their number."
+    "delta.dataSkippingStatsColumns",
+    None,
+    _names,
+    "Columns with statistics; overrides their number.",
+    accept=_complete_names,
 )
 STATS_STRING_PREFIX_LENGTH: TableProperty[int | None] = TableProperty(
     "delta.dataSkippingStringPrefixLength",
@@ -289,6 +308,8 @@ ISOLATION_LEVEL = TableProperty(
     "Serializable",
     _one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
     "The isolation level of concurrent commits.",
+    accept=_one_of("Serializable", "WriteSerializable"),
+    error_class="DELTA_INVALID_ISOLATION_LEVEL",
 )
 ENABLE_IN_COMMIT_TIMESTAMPS = TableProperty(
     "delta.enableInCommitTimestamps", False, _boolean, "Commits contain their timestamp."

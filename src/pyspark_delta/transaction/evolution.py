@@ -47,6 +47,7 @@ from pyspark_delta.transaction.protocol_upgrade import (
     with_features,
 )
 from pyspark_delta.transaction.row_rules import check_declared
+from pyspark_delta.transaction.statistics_columns import check_statistics_columns
 
 _DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
 _PROTOCOL_PROPERTIES = (MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS)
@@ -89,6 +90,8 @@ def evolve(
         configuration = feature.prepare(configuration, before)
     if before is not None:
         check_no_downgrade(before.protocol, configuration.protocol)
+    if before is not None:
+        check_statistics_columns(configuration, before)
     _check_exclusions(configuration)
     _check_retentions(configuration, before)
     compliant = frozenset(complying)

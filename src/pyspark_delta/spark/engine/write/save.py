@@ -105,7 +105,7 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
 
 
 def write_frame_rows(rows: FrameRows, request: WriteRequest, opened: Snapshot | None = None) -> int | None:
-    """Write the rows of a frame, as `write_table`. `opened` is the newest version if the caller has opened the table."""
+    """Write the rows of a frame, as `write_table`. `opened` is the newest version if the caller has opened it."""
     frame = rows.frame
     spark, options = frame.sparkSession, request.options
     transaction = options.transaction or batch_transaction(spark, request.location)
