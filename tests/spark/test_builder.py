@@ -87,6 +87,46 @@ def test_an_unknown_default_of_the_session_is_ignored(delta_spark: SparkSession,
     assert Table.open(location).metadata.configuration == {}
 
 
+@pytest.mark.parametrize(
+    ("column", "expression", "fits"),
+    [
+        ("INT", "b", False),
+        ("BIGINT", "CAST(b AS INT)", False),
+        ("ARRAY<INT>", "array(1L)", False),
+        ("STRUCT<x: INT>", "named_struct('x', b)", False),
+        ("STRUCT<x: INT>", "named_struct('X', 1)", False),
+        ("STRUCT<x: INT>", "named_struct('x', 1)", True),
+        ("MAP<STRING, INT>", "map('a', 1)", True),
+        ("VARCHAR(3)", "CAST(b AS STRING)", True),
+    ],
+)
+def test_a_generated_column_has_the_type_of_its_expression(
+    delta_spark: SparkSession, tmp_path: Path, column: str, expression: str, fits: bool
+) -> None:
+    """Nullability and lengths of texts may differ, as in delta-spark; names of members may not."""
+    location = tmp_path / "t"
+    builder = DeltaTable.create(delta_spark).location(str(location)).addColumn("b", "BIGINT")
+    builder = builder.addColumn("c", column, generatedAlwaysAs=expression)
+    if fits:
+        builder.execute()
+        return
+    with pytest.raises(InvalidOperationError, match="generated column 'c' is of type") as raised:
+        builder.execute()
+    assert raised.value.error_class == "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"
+    assert not location.exists()
+
+
+@pytest.mark.parametrize("expression", ["CAST(b AS INT)", "length(concat(CAST(b AS STRING), uuid_of))"])
+def test_spark_lets_narrower_types_of_expressions_pass(
+    delta_spark: SparkSession, tmp_path: Path, expression: str
+) -> None:
+    """Spark's own check of CREATE TABLE accepts what can be cast up."""
+    location, columns = tmp_path / "t", f"b BIGINT, uuid_of STRING, c BIGINT GENERATED ALWAYS AS ({expression})"
+    with pytest.raises(InvalidOperationError, match="of type integer, but the column is of type long"):
+        delta_spark.sql(f"CREATE TABLE delta.`{location}` ({columns}) USING delta")
+    assert not location.exists()
+
+
 def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) -> None:
     builder = DeltaTable.create(delta_spark).location(str(tmp_path / "t"))
     with pytest.raises(TypeError, match="colName is a str, found int"):

@@ -71,7 +71,8 @@ class TestCreation:
         assert (column["at"].nullable, column["at"].metadata["comment"]) == (False, "when")
         assert column["s"].type.fields[0].nullable is False
         at = datetime(2024, 1, 31, 12, tzinfo=UTC)
-        result = table.append([{"at": at, "name": "abc"}, {"at": at, "n": None, "s": {"a": 1, "b": ["x"]}}])
+        made = {"a": 1, "b": ["x"]}
+        result = table.append([{"at": at, "name": "abc", "s": made}, {"at": at, "n": None, "s": made}])
         assert (result.version, result.metrics["numOutputRows"]) == (1, 2)
         assert [(r["k"], r["day"], r["n"]) for r in rows(table)] == [
             (10, date(2024, 1, 31), None),

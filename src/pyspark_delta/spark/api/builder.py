@@ -21,6 +21,7 @@ from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.api.column_types import delta_field
 from pyspark_delta.spark.conf.arguments import check_text
 from pyspark_delta.spark.conf.write_defaults import default_properties
+from pyspark_delta.spark.frames.generated_types import check_generated_types
 from pyspark_delta.spark.frames.tables import read_options
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import (
@@ -172,11 +173,15 @@ class DeltaTableBuilder(Generic[TableT]):
         invalid definition or a missing location.
         """
         target = self._target()
-        options = read_options(self._spark, target.path, target.storage_options)
+        options, schema = (
+            read_options(self._spark, target.path, target.storage_options),
+            StructType(tuple(self._fields)),
+        )
+        check_generated_types(self._spark, schema)
         create_table(
             options.location,
             TableDefinition(
-                schema=StructType(tuple(self._fields)),
+                schema=schema,
                 partition_columns=self._partitioning,
                 clustering=tuple(parse_column_path(name) for name in self._clustering),
                 properties=self._properties,

@@ -19,6 +19,7 @@ from pyspark_delta.spark.conf.write_defaults import default_properties
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.proxies import crossing
+from pyspark_delta.spark.frames.generated_types import check_generated_types
 from pyspark_delta.spark.frames.schemas import to_spark
 from pyspark_delta.spark.sql.classic.definitions import Declared, declared
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
@@ -113,6 +114,7 @@ class Creation:
     def _create(self, destination: Destination, made: Declared, mode: CreateMode) -> None:
         spark = self._session.spark
         check_none(spark, _STATEMENTS[mode].removesuffix(" AS SELECT"))
+        check_generated_types(spark, made.definition.schema)
         create_table(
             destination.location,
             replace(made.definition, defaults=default_properties(spark)),
