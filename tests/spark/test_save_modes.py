@@ -276,8 +276,7 @@ class WriteModes:
             "partitionBy": "[]",
             "replaceUsingCols": "(K)",
         }
-        save(base.where("id < 0"), table, "overwrite", options=using)
-        assert actions(table, "remove") == []
+        assert save(base.where("id < 0"), table, "overwrite", options=using) is None
         save(session.sql("select 0L id, 0L k, 'two' s"), table, "overwrite", options={"replaceUsing": "id, k"})
         assert values(table, "id", "s") == [(0, "two"), (2, "old"), (4, "old"), (8, "new"), (9, "new")]
 
