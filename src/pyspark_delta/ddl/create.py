@@ -121,7 +121,7 @@ def draft_table(
         domains = cluster_by(after, definition.clustering).domains
     removed = no_files() if snapshot is None else snapshot.files(REMOVED_COLUMNS)
     return CommitDraft(
-        operation=Operation(mode.operation, _parameters(definition), _metrics(removed)),
+        operation=Operation(mode.operation, _parameters(definition, after), _metrics(removed)),
         removes=removed,
         protocol=after.protocol if before is None or after.protocol != before.protocol else None,
         metadata=after.metadata,
@@ -155,16 +155,14 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
     )
 
 
-def _parameters(definition: TableDefinition) -> dict[str, str]:
-    parameters = {
+def _parameters(definition: TableDefinition, after: TableConfiguration) -> dict[str, str | None]:
+    return {
         "isManaged": "false",
         "partitionBy": dump_json(list(definition.partition_columns)).decode(),
         "clusterBy": dump_json([".".join(path) for path in definition.clustering]).decode(),
-        "properties": dump_json(dict(definition.properties)).decode(),
+        "properties": dump_json(dict(after.metadata.configuration)).decode(),
+        "description": definition.description,
     }
-    if definition.description is not None:
-        parameters["description"] = definition.description
-    return parameters
 
 
 def _metrics(removed: pa.Table) -> dict[str, int]:
