@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from pyspark_delta.protocol.expressions import check_generated_type
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.protocol.expressions import check_generated_type, check_safe
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.schema.types import DataType, StructType
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.schemas import empty_frame, from_spark, to_spark
@@ -21,9 +23,11 @@ _EXPRESSION = "delta.generationExpression"
 def check_generated_types(spark: SparkSession, schema: StructType) -> None:
     """Check that the expressions of generated columns have the types of their columns.
 
-    Other faults of an expression are left to the definition of the table. Raises InvalidOperationError.
+    Spark sees no text that is not allowed (`check_safe`). Other faults of an expression are left to the definition of
+    the table. Raises InvalidOperationError.
     """
     generated = {field.name: str(field.metadata[_EXPRESSION]) for field in schema if _EXPRESSION in field.metadata}
+    generated = {name: text for name, text in generated.items() if _is_sql(name, text, schema)}
     if not generated:
         return
     with probing():
@@ -31,6 +35,14 @@ def check_generated_types(spark: SparkSession, schema: StructType) -> None:
         types = {name: _type(rows, text) for name, text in generated.items()}
     for name, found in types.items():
         check_generated_type(name, found, schema)
+
+
+def _is_sql(name: str, text: str, schema: StructType) -> bool:
+    try:
+        check_safe(ComputedColumn(name, ComputedKind.GENERATED, text), schema)
+    except InvalidPredicateError:
+        return False
+    return True
 
 
 def _type(rows: DataFrame, text: str) -> DataType | None:
