@@ -7,7 +7,7 @@ from tests.declarations import declare, protocol
 from tests.evolving import PLAIN, changed, columns, created, features, versions
 
 from pyspark_delta.actions.encode import encode_action
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, UnsupportedFeatureError
+from pyspark_delta.errors import DeltaWarning, InvalidOperationError, InvalidOptionError, UnsupportedFeatureError
 from pyspark_delta.features import all_features, find_feature, supported_features
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.protocol.feature import FeatureKind
@@ -200,6 +200,27 @@ def test_session_defaults_hold_where_the_user_says_nothing() -> None:
     table = new_table(PLAIN, properties={"delta.enableDeletionVectors": "false"}, defaults={"appendOnly": "true"})
     assert table.properties == {"delta.enableDeletionVectors": "false", "delta.appendOnly": "true"}
     assert versions(table) == (1, 2)
+
+
+def test_session_defaults_of_unknown_properties_are_ignored_with_a_warning() -> None:
+    """As in delta-spark, which says nothing: a session may be for other versions too."""
+    setting = "spark.databricks.delta.properties.defaults"
+    with pytest.warns(
+        DeltaWarning, match=rf"{setting}\.apendOnly is ignored. .* Did you mean 'delta.appendOnly'"
+    ) as found:
+        table = new_table(PLAIN, defaults={"apendOnly": "true", "delta.checkpointInterval": "7"})
+    assert len(found) == 1
+    assert table.properties == {"delta.checkpointInterval": "7"}
+    with pytest.raises(InvalidOptionError, match="apendOnly"):
+        new_table(PLAIN, properties={"delta.apendOnly": "true"})
+    for name, error_class in (
+        ("appendOnly", "DELTA_ILLEGAL_OPTION"),
+        ("delta.columnMapping.maxColumnId", "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
+    ):
+        short = name.removeprefix("delta.")
+        with pytest.raises(InvalidOptionError, match=rf"The session setting {setting}\.{short} applies") as raised:
+            new_table(PLAIN, defaults={name: "maybe"})
+        assert raised.value.error_class == error_class
 
 
 @pytest.mark.parametrize(

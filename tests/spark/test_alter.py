@@ -118,7 +118,7 @@ def test_c386_constraints_hold_for_old_rows_and_new_ones(delta_spark: SparkSessi
 
 def test_null_is_forbidden_and_allowed_again(delta_spark: SparkSession, path: str) -> None:
     alter = DeltaTable.forPath(delta_spark, path).alter()
-    nulls = delta_spark.sql("SELECT CAST(NULL AS INT) AS id")
+    nulls = delta_spark.sql("SELECT CAST(NULL AS INT) AS id, named_struct('x', 1, 'y', 'b') AS point")
     alter.setNotNull("id").setNotNull("point.x")
     with pytest.raises(ConstraintViolationError, match="id"):
         nulls.write.format("delta").mode("append").save(path)

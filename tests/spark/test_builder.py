@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyspark_delta import DeltaTable, IdentityGenerator, Table
+from pyspark_delta import DeltaTable, DeltaWarning, IdentityGenerator, Table
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
 
 
@@ -66,6 +67,64 @@ def test_defaults_of_the_session_count(delta_spark: SparkSession, tmp_path: Path
     finally:
         delta_spark.conf.unset(key)
     assert "inCommitTimestamp" in (Table.open(str(tmp_path / "t")).protocol.writer_features or ())
+
+
+@pytest.mark.parametrize("kind", ["SQL", "builder", "DataFrame", "AS SELECT"])
+def test_an_unknown_default_of_the_session_is_ignored(delta_spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    key, location = "spark.databricks.delta.properties.defaults.nonsense", str(tmp_path / "t")
+    create: dict[str, Callable[[], object]] = {
+        "SQL": lambda: delta_spark.sql(f"CREATE TABLE delta.`{location}` (id LONG)"),
+        "builder": lambda: DeltaTable.create(delta_spark).location(location).addColumn("id", "long").execute(),
+        "DataFrame": lambda: delta_spark.range(1).write.format("delta").save(location),
+        "AS SELECT": lambda: delta_spark.sql(f"CREATE TABLE delta.`{location}` AS SELECT 1L AS id"),
+    }
+    delta_spark.conf.set(key, "1")
+    try:
+        with pytest.warns(DeltaWarning, match=f"The session setting {key} is ignored"):
+            create[kind]()
+    finally:
+        delta_spark.conf.unset(key)
+    assert Table.open(location).metadata.configuration == {}
+
+
+@pytest.mark.parametrize(
+    ("column", "expression", "fits"),
+    [
+        ("INT", "b", False),
+        ("BIGINT", "CAST(b AS INT)", False),
+        ("ARRAY<INT>", "array(1L)", False),
+        ("STRUCT<x: INT>", "named_struct('x', b)", False),
+        ("STRUCT<x: INT>", "named_struct('X', 1)", False),
+        ("STRUCT<x: INT>", "named_struct('x', 1)", True),
+        ("MAP<STRING, INT>", "map('a', 1)", True),
+        ("VARCHAR(3)", "CAST(b AS STRING)", True),
+    ],
+)
+def test_a_generated_column_has_the_type_of_its_expression(
+    delta_spark: SparkSession, tmp_path: Path, column: str, expression: str, fits: bool
+) -> None:
+    """Nullability and lengths of texts may differ, as in delta-spark; names of members may not."""
+    location = tmp_path / "t"
+    builder = DeltaTable.create(delta_spark).location(str(location)).addColumn("b", "BIGINT")
+    builder = builder.addColumn("c", column, generatedAlwaysAs=expression)
+    if fits:
+        builder.execute()
+        return
+    with pytest.raises(InvalidOperationError, match="generated column 'c' is of type") as raised:
+        builder.execute()
+    assert raised.value.error_class == "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"
+    assert not location.exists()
+
+
+@pytest.mark.parametrize("expression", ["CAST(b AS INT)", "length(concat(CAST(b AS STRING), uuid_of))"])
+def test_spark_lets_narrower_types_of_expressions_pass(
+    delta_spark: SparkSession, tmp_path: Path, expression: str
+) -> None:
+    """Spark's own check of CREATE TABLE accepts what can be cast up."""
+    location, columns = tmp_path / "t", f"b BIGINT, uuid_of STRING, c BIGINT GENERATED ALWAYS AS ({expression})"
+    with pytest.raises(InvalidOperationError, match="of type integer, but the column is of type long"):
+        delta_spark.sql(f"CREATE TABLE delta.`{location}` ({columns}) USING delta")
+    assert not location.exists()
 
 
 def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) -> None:

@@ -761,3 +761,40 @@ def read(table: DeltaTable, cdc: dict[str, Any]) -> list[dict[str, Any]]:
     assert cdc["dataChange"] is False
     rows: list[dict[str, Any]] = pq.read_table(Path(table._location, cdc["path"]), partitioning=None).to_pylist()
     return rows
+
+
+def test_statements_cannot_use_the_hidden_column_of_reads(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """delta-spark has errors for it as well, of three kinds."""
+    table, target = f"delta.`{tmp_path / 't'}`", DeltaTable.forPath
+    delta_spark.range(5).write.format("delta").save(str(tmp_path / "t"))
+    source = "(SELECT 1L AS id) s ON t.id = s.id"
+    for statement, error_class in (
+        (f"DELETE FROM {table} WHERE _metadata.row_index = 0", "DELTA_CANNOT_RESOLVE_COLUMN"),
+        (f"DELETE FROM {table} t WHERE t._metadata.file_path = 'a' AND id > 2", "DELTA_CANNOT_RESOLVE_COLUMN"),
+        (f"UPDATE {table} SET id = 1 WHERE _metadata.file_name = 'a'", "DELTA_CANNOT_RESOLVE_COLUMN"),
+        (f"UPDATE {table} SET id = _metadata.row_index", "DELTA_CANNOT_RESOLVE_COLUMN"),
+        (
+            f"MERGE INTO {table} t USING {source} AND t._metadata.row_index > 0 WHEN MATCHED THEN DELETE",
+            "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        ),
+        (
+            f"MERGE INTO {table} t USING {source} WHEN MATCHED THEN UPDATE SET id = t._metadata.row_index",
+            "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        ),
+    ):
+        with pytest.raises(InvalidOperationError, match="Only reads have the hidden column _metadata") as raised:
+            delta_spark.sql(statement)
+        assert raised.value.error_class == error_class
+    with pytest.raises(InvalidOperationError, match="Only reads have the hidden column"):
+        target(delta_spark, str(tmp_path / "t")).delete(F.col("_metadata.row_index") == 0)
+    with pytest.raises(AnalysisException, match="`metadata`"):
+        delta_spark.sql(f"DELETE FROM {table} WHERE metadata.row_index = 0")
+    assert Table.open(tmp_path / "t").version == 0
+
+
+def test_a_column_may_be_named_as_the_hidden_one(delta_spark: SparkSession, tmp_path: Path) -> None:
+    table = f"delta.`{tmp_path / 't'}`"
+    delta_spark.sql(f"CREATE TABLE {table} (_metadata STRUCT<row_index: INT>)")
+    delta_spark.sql(f"INSERT INTO {table} VALUES (named_struct('row_index', 1)), (named_struct('row_index', 2))")
+    delta_spark.sql(f"DELETE FROM {table} WHERE _metadata.row_index = 1")
+    assert Table.open(tmp_path / "t").count() == 1

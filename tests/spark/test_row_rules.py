@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.costs import ENGINES, SetCost
 from tests.hand_made import Json, field, struct_of
 from tests.spark.rule_cases import identity, mark_of, rows_in, table_of
 
@@ -42,6 +43,31 @@ def test_c381_c382_rows_that_break_an_invariant_abort(spark: SparkSession, tmp_p
     refused(spark, table, "cast(null as int) x", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
     refused(spark, table, "1L y", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
     assert rows_in(table) == [{"x": 4, "y": 1}]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_null_struct_has_no_not_null_member(
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, engine: str
+) -> None:
+    """As in delta-spark, whose INSERT, UPDATE and MERGE refuse it."""
+    cost(delta_spark, **ENGINES[engine])
+    table = f"delta.`{tmp_path / 't'}`"
+    delta_spark.sql(f"CREATE TABLE {table} (id INT, s STRUCT<x: INT NOT NULL, y: INT>)")
+    delta_spark.sql(f"INSERT INTO {table} VALUES (1, named_struct('x', 1, 'y', null))")
+    null = "CAST(NULL AS STRUCT<x: INT, y: INT>)"
+    for statement in (
+        f"INSERT INTO {table} SELECT 2, {null}",
+        f"INSERT INTO {table} (id) VALUES (2)",
+        f"INSERT INTO {table} SELECT 2, named_struct('x', CAST(NULL AS INT), 'y', 1)",
+        f"UPDATE {table} SET s = NULL",
+        f"MERGE INTO {table} t USING (SELECT 2 id, {null} s) n ON t.id = n.id WHEN NOT MATCHED THEN INSERT *",
+        f"MERGE INTO {table} t USING (SELECT 1 id) n ON t.id = n.id WHEN MATCHED THEN UPDATE SET s = NULL",
+    ):
+        with pytest.raises(ConstraintViolationError, match=r"The column 's\.x' is NOT NULL") as raised:
+            delta_spark.sql(statement)
+        assert raised.value.error_class == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+    assert rows_in(str(tmp_path / "t")) == [{"id": 1, "s": {"x": 1, "y": None}}]
+    assert Table.open(tmp_path / "t").version == 1
 
 
 def test_c380_c381_invariants_of_nested_and_odd_names(spark: SparkSession, tmp_path: Path) -> None:
@@ -211,7 +237,9 @@ NOT_NULL = struct_of(field("y", "long", nullable=False), field("z", "long"))
 def test_not_null_binds_at_every_level(spark: SparkSession, tmp_path: Path, column: Json, good: str, bad: str) -> None:
     table = table_of(tmp_path / "t", field("id", "integer"), column)
     append(spark, table, f"1 id, {good} c")
-    if column["nullable"]:
+    if column["type"] == NOT_NULL:
+        assert refused(spark, table, "2 id, null c", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED").facts["column"] == "c.y"
+    elif column["nullable"]:
         append(spark, table, "2 id, null c")
     error = refused(spark, table, f"3 id, {bad} c", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
     assert error.getSqlState() == "23502"

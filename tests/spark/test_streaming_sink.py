@@ -22,6 +22,7 @@ from pyspark_delta.errors import (
     InvalidOperationError,
     InvalidOptionError,
 )
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.streaming import query as queries
 from pyspark_delta.spark.streaming.sink import BatchRows, StreamWrite
 
@@ -174,6 +175,27 @@ def test_values_are_cast_to_the_types_of_the_table(source: Source, delta_spark: 
     query = writer(source.stream("'x' AS id"), tmp_path / "c2").start(str(path))
     with pytest.raises(StreamingQueryException, match=r"'x' does not fit into the column 'id' of type long"):
         query.awaitTermination()
+
+
+def test_a_table_is_opened_once_for_each_batch(
+    source: Source, delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether values are cast to its types or not; and once when the query starts."""
+    opened: list[str] = []
+    load = Snapshot.load
+
+    def counted(location: str, *args: Any, **more: Any) -> Snapshot:
+        opened.append(location)
+        return load(location, *args, **more)
+
+    monkeypatch.setattr(Snapshot, "load", counted)
+    for name, column in (("same", "id"), ("cast", "CAST(id AS STRING) AS id")):
+        path = str(tmp_path / name)
+        delta_spark.sql(f"CREATE TABLE delta.`{path}` (id LONG)")
+        opened.clear()
+        run(writer(source.stream(column), tmp_path / f"{name}-checkpoint").start(path))
+        assert opened == [path] * (1 + source.files)
+        assert ids(path) == source.ids
 
 
 # ------------------------------------------------------------------------------------- what is refused before it starts

@@ -51,6 +51,8 @@ def violation(watched: WatchedCheck, values: Sequence[str | None]) -> Constraint
     shown = "".join(f"\n - {name} : {_cut(value)}" for name, value in found.items())
     error_class = None
     match check.kind:
+        case CheckKind.NOT_NULL:
+            what, error_class = f"The column '{check.name}' is NOT NULL, but the struct around it is null", _NOT_NULL
         case CheckKind.LENGTH:
             what, error_class = f"A text in the column '{check.name}' is longer than its declared type allows", _LENGTH
         case CheckKind.RANGE:
@@ -65,10 +67,11 @@ def violation(watched: WatchedCheck, values: Sequence[str | None]) -> Constraint
         f"{what}: ({check.condition}) is violated by the values{shown}\nNothing was committed. Correct these rows, or "
         "filter them.",
         error_class=error_class,
-        sqlstate={_LENGTH: "22001", _RANGE: "22003", _REPLACED: "44000"}.get(error_class or ""),
+        sqlstate={_LENGTH: "22001", _RANGE: "22003", _NOT_NULL: "23502", _REPLACED: "44000"}.get(error_class or ""),
         constraint=check.name,
         expression=check.condition,
         values=found,
+        **({"column": check.name} if check.kind is CheckKind.NOT_NULL else {}),
     )
 
 
@@ -86,6 +89,7 @@ _EXISTING = {
     CheckKind.CONSTRAINT: "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
     CheckKind.NOT_NULL: "DELTA_NEW_NOT_NULL_VIOLATION",
 }
+_NOT_NULL = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
 _LENGTH = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
 _RANGE = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
 _REPLACED = "DELTA_REPLACE_WHERE_MISMATCH"

@@ -160,8 +160,7 @@ def set_nullable(configuration: TableConfiguration, path: Path, nullable: bool) 
 
 def _not_null(path: Sequence[str]) -> RowCheck:
     name = column_path_text(path)
-    parents = [f"{column_path_text(path[:depth])} IS NULL" for depth in range(1, len(path))]
-    return RowCheck(name, " OR ".join([*parents, f"{name} IS NOT NULL"]), CheckKind.NOT_NULL)
+    return RowCheck(name, f"{name} IS NOT NULL", CheckKind.NOT_NULL)
 
 
 # ------------------------------------------------------------------------------------------------------- details

@@ -20,7 +20,7 @@ from pyspark_delta.features import Feature
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
-from pyspark_delta.protocol.properties import check_property
+from pyspark_delta.protocol.properties import STATS_COLUMNS, check_property, lookup
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.edits import Path
 from pyspark_delta.schema.json import dump_json, schema_to_json
@@ -29,7 +29,8 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.column_rules import resolve_partitioning
-from pyspark_delta.transaction.evolution import evolve
+from pyspark_delta.transaction.evolution import default_properties, evolve
+from pyspark_delta.transaction.statistics_columns import check_statistics_columns
 from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 
 
@@ -52,7 +53,8 @@ class TableDefinition:
     """The configuration of a new table. `clustering` are the paths of the clustering columns.
 
     The table supports `features` in addition to those that it needs. `inherited` are the properties among `properties`
-    that are those of another table: they are valid even if this version does not know them.
+    that are those of another table: they are valid even if this version does not know them. `defaults` are those of the
+    session for properties that are not given.
     """
 
     schema: StructType
@@ -62,6 +64,7 @@ class TableDefinition:
     description: str | None = None
     features: tuple[str, ...] = ()
     inherited: Mapping[str, str] = field(default_factory=dict, hash=False)
+    defaults: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def create_table(
@@ -111,12 +114,14 @@ def draft_table(
     features = (*features, Feature.CLUSTERING) if definition.clustering else features
     metadata, inherited = _metadata(definition, before), definition.inherited
     after = evolve(before, metadata, features=features, keeps_files=False, inherited=inherited)
+    if lookup(definition.properties, STATS_COLUMNS.name) not in (None, lookup(inherited, STATS_COLUMNS.name)):
+        check_statistics_columns(after)
     domains: tuple[DomainMetadata, ...] = ()
     if definition.clustering or (snapshot is not None and snapshot.clustering_columns()):
         domains = cluster_by(after, definition.clustering).domains
     removed = no_files() if snapshot is None else snapshot.files(REMOVED_COLUMNS)
     return CommitDraft(
-        operation=Operation(mode.operation, _parameters(definition), _metrics(removed)),
+        operation=Operation(mode.operation, _parameters(definition, after), _metrics(removed)),
         removes=removed,
         protocol=after.protocol if before is None or after.protocol != before.protocol else None,
         metadata=after.metadata,
@@ -144,22 +149,20 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
         id=str(uuid.uuid4()) if before is None else before.metadata.id,
         schema_string=schema_to_json(definition.schema),
         partition_columns=resolve_partitioning(definition.schema, definition.partition_columns),
-        configuration={**lasting_properties(before), **definition.properties},
+        configuration={**lasting_properties(before), **default_properties(definition.properties, definition.defaults)},
         description=definition.description,
         created_time=int(time.time() * 1000),
     )
 
 
-def _parameters(definition: TableDefinition) -> dict[str, str]:
-    parameters = {
+def _parameters(definition: TableDefinition, after: TableConfiguration) -> dict[str, str | None]:
+    return {
         "isManaged": "false",
         "partitionBy": dump_json(list(definition.partition_columns)).decode(),
         "clusterBy": dump_json([".".join(path) for path in definition.clustering]).decode(),
-        "properties": dump_json(dict(definition.properties)).decode(),
+        "properties": dump_json(dict(after.metadata.configuration)).decode(),
+        "description": definition.description,
     }
-    if definition.description is not None:
-        parameters["description"] = definition.description
-    return parameters
 
 
 def _metrics(removed: pa.Table) -> dict[str, int]:

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.name_resolution import suggestion
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
-from pyspark_delta.protocol.identity import STEP, move_marks
+from pyspark_delta.protocol.identity import MARK, STEP, move_marks
 from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.json import dump_json, type_to_json
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
+
+_REPAIR = Operation("SYNC IDENTITY")
 
 
 def identity_field(snapshot: Snapshot, column: tuple[str, ...]) -> StructField:
@@ -35,7 +38,24 @@ def counts_up(field: StructField) -> bool:
     return bool(field.metadata[STEP] > 0)
 
 
-def commit_marks(snapshot: Snapshot, marks: Mapping[str, int], engine_info: str) -> bool:
+def sync_identity(snapshot: Snapshot, field: StructField, mark: int, engine_info: str) -> None:
+    """Advance the high-water mark of a column to a value of the rows of a snapshot. Raises as `commit_marks`.
+
+    As in delta-spark, the history has a change of the column, which is shown without its mark.
+    """
+    described = {
+        "name": field.name,
+        "type": type_to_json(field.type),
+        "nullable": field.nullable,
+        "metadata": {key: value for key, value in field.metadata.items() if key != MARK},
+    }
+    operation = Operation("CHANGE COLUMN", {"column": dump_json(described).decode()})
+    commit_marks(snapshot, {field.name: mark}, engine_info, operation)
+
+
+def commit_marks(
+    snapshot: Snapshot, marks: Mapping[str, int], engine_info: str, operation: Operation = _REPAIR
+) -> bool:
     """Advance high-water marks to values of the rows of a snapshot, by column; False if none is beyond its mark.
 
     Raises CommitConflictError if other rows are committed meanwhile.
@@ -44,7 +64,7 @@ def commit_marks(snapshot: Snapshot, marks: Mapping[str, int], engine_info: str)
     if metadata is None:
         return False
     draft = CommitDraft(
-        operation=Operation("SYNC IDENTITY"),
+        operation=operation,
         metadata=metadata,
         data_change=False,
         reads=ReadSet(whole_table=True),

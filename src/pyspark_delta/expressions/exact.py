@@ -19,6 +19,7 @@ from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import parts_of
 from pyspark_delta.expressions.tree import Call, Cast, Expression, Literal, type_of
 from pyspark_delta.lazy_sqlglot import exp
+from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import (
     BOOLEAN,
     DATE,
@@ -54,6 +55,16 @@ def exact_value(text: str, data_type: DataType, schema: StructType, names: Names
         return _value(text, data_type, schema, names, time_zone)
     except (InvalidPredicateError, NotExactError):
         return None
+
+
+def exact_type(text: str, schema: StructType) -> DataType | None:
+    """Return the type of a value in every session of Spark; None if only Spark knows it, such as names in structs."""
+    try:
+        names = names_of_table(schema, None)
+        found = type_of(_session_independent(_Binder(text, schema, names, "UTC").value(parse(text))))
+    except (InvalidPredicateError, NotExactError):
+        return None
+    return None if any(isinstance(part, StructType) for part in types_in(found)) else found
 
 
 def inexact_reason(

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.ddl.identity import commit_marks, counts_up, identity_field
+from pyspark_delta.ddl.identity import counts_up, identity_field, sync_identity
 from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
 from pyspark_delta.interpreter import results
 from pyspark_delta.interpreter.names import Target, travel
@@ -222,7 +222,7 @@ def sync(statement: SyncIdentity, session: Session) -> pa.Table:
             ends = pc.min_max(batch.column(0)).as_py()
             marks += [value for value in ends.values() if value is not None]
     if marks:
-        commit_marks(table.snapshot, {field.name: last(marks)}, engine_info())
+        sync_identity(table.snapshot, field, last(marks), engine_info())
     return results.NOTHING
 
 

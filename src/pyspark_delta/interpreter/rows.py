@@ -47,7 +47,7 @@ def delete(statement: DeleteFrom, session: Session) -> pa.Table:
 
 def truncate(statement: TruncateTable, session: Session) -> pa.Table:
     """Delete all rows."""
-    session.open(statement.table).delete(progress=session.progress)
+    session.open(statement.table)._truncate(session.progress)
     return results.NOTHING
 
 

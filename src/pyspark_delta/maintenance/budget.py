@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark_delta.errors import InvalidOptionError
-from pyspark_delta.protocol.properties import parse_size
+from pyspark_delta.protocol.property_values import parse_size
 
 
 @dataclass(frozen=True, slots=True)

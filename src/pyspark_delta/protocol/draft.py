@@ -115,6 +115,12 @@ class CommitDraft:
     transaction_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
+    def is_empty(self) -> bool:
+        """True if the commit would leave the table as it is, with one version more."""
+        files = self.adds.num_rows or self.removes.num_rows or self.changes.num_rows
+        return not (files or self.protocol or self.metadata or self.transactions or self.domains)
+
+    @property
     def is_blind_append(self) -> bool:
         """True if the commit only adds files, and depends on no file that it read."""
         return not (self.removes.num_rows or self.changes.num_rows) and self.reads.is_empty

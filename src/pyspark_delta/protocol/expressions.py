@@ -11,7 +11,7 @@ from pyspark_delta.expressions.stored_sql import NotAllowedError, check_stored_s
 from pyspark_delta.expressions.syntax import short
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
-from pyspark_delta.schema.types import StructType
+from pyspark_delta.schema.types import DataType, StructType, is_same_type
 
 INVARIANT = "delta.invariants"
 
@@ -67,6 +67,22 @@ def check_safe(rule: RowCheck | ComputedColumn, schema: StructType) -> None:
             error_class=_ERROR_CLASSES[rule.kind],
             rule=rule.name,
         ) from None
+
+
+def check_generated_type(name: str, found: DataType | None, schema: StructType) -> None:
+    """Check the type of the expression of a generated column; None if it is not known.
+
+    Raises InvalidOperationError for a type that differs from the column's in more than nullability.
+    """
+    field = schema.find(name)
+    if found is None or field is None or is_same_type(found, field.type):
+        return
+    raise InvalidOperationError(
+        f"The expression of the generated column '{field.name}' is of type {found}, but the column is of type "
+        f"{field.type}. Cast the expression: CAST(... AS {field.type}).",
+        error_class="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+        column=field.name,
+    )
 
 
 _ERROR_CLASSES = {

@@ -6,7 +6,6 @@ Keys compare regardless of case. Values are strings in the log; `TableProperty.o
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +13,21 @@ from typing import Generic, TypeVar
 
 from pyspark_delta.errors import InvalidOptionError, InvalidTableError
 from pyspark_delta.protocol.intervals import format_interval, parse_interval
+from pyspark_delta.protocol.property_values import (
+    any_text,
+    auto_compact,
+    codec,
+    column_names,
+    complete_names,
+    integer_from,
+    one_of,
+    optional_boolean,
+    optional_integer,
+    optional_interval,
+    parquet_version,
+    parse_boolean,
+    parse_size,
+)
 from pyspark_delta.schema.json import check_text
 
 T_co = TypeVar("T_co", covariant=True)
@@ -32,13 +46,19 @@ _OPEN_PREFIXES = (
 
 @dataclass(frozen=True, slots=True)
 class TableProperty(Generic[T_co]):
-    """One table property: `parse` converts the string to the typed value and raises ValueError for an illegal one."""
+    """One table property: `parse` converts the string to the typed value and raises ValueError for an illegal one.
+
+    `accept` raises ValueError for values that are read, but that users cannot set. `error_class` is that of illegal
+    values.
+    """
 
     name: str
     default: T_co
     parse: Callable[[str], T_co]
     meaning: str
     alias: str = ""
+    accept: Callable[[str], object] | None = None
+    error_class: str | None = None
 
     def of(self, properties: Mapping[str, str]) -> T_co:
         """Return the value from the properties of a table, or the default.
@@ -112,10 +132,13 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
             property=name,
         )
     try:
-        known.parse(value)
+        (known.accept or known.parse)(value)
     except ValueError as error:
         raise InvalidOptionError(
-            f"The table property '{known.name}' cannot be set: {error}.", property=known.name, value=value
+            f"The table property '{known.name}' cannot be set: {error}.",
+            error_class=known.error_class,
+            property=known.name,
+            value=value,
         ) from None
 
 
@@ -130,116 +153,39 @@ def _suggestion(name: str) -> str:
     return f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
 
 
-# ------------------------------------------------------------------------------------------- types of values
-def _boolean(text: str) -> bool:
-    match text.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-        case _:
-            raise ValueError(f"'{text}' must be true or false")
-
-
-def _integer(least: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        try:
-            number = int(text.strip())
-        except ValueError:
-            raise ValueError(f"'{text}' is not a whole number") from None
-        if number < least:
-            raise ValueError(f"{number} is less than {least}")
-        return number
-
-    return parse
-
-
-def _optional_boolean(text: str) -> bool | None:
-    return _boolean(text)
-
-
-def _text(text: str) -> str | None:
-    return text
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        for value in allowed:
-            if value.casefold() == text.strip().casefold():
-                return value
-        raise ValueError(f"'{text}' is not one of {', '.join(allowed)}")
-
-    return parse
-
-
-def _auto_compact(text: str) -> str | None:
-    return _one_of("true", "false", "auto", "legacy")(text)
-
-
-def parse_size(text: str) -> int:
-    """Return a size in bytes, of text such as `134217728` or `128mb`. Raises ValueError."""
-    match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", text.lower())
-    if match is None:
-        raise ValueError(f"'{text}' is not a size in bytes such as 134217728 or 128mb")
-    return int(match[1]) << 10 * " kmgt".index(match[2] or " ")
-
-
-def _optional_interval(text: str) -> timedelta | None:
-    return parse_interval(text)
-
-
-def _optional_integer(text: str) -> int | None:
-    return _integer(0)(text)
-
-
-def _names(text: str) -> tuple[str, ...] | None:
-    return tuple(name.strip() for name in re.findall(r"(?:`[^`]*`|[^,`])+", text) if name.strip())
-
-
-def _parquet_version(text: str) -> str:
-    if text == "1.0.0" or re.fullmatch(r"2\.\d+\.\d+", text):
-        return text
-    raise ValueError(f"'{text}' is neither 1.0.0 nor 2.x.y")
-
-
-_CODECS = _one_of("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
-
-
-def _codec(text: str) -> str | None:
-    return _CODECS(text)
-
-
 # ------------------------------------------------------------------------------------------------- the table
-APPEND_ONLY = TableProperty("delta.appendOnly", False, _boolean, "Rows can be appended, but not changed or removed.")
+APPEND_ONLY = TableProperty(
+    "delta.appendOnly", False, parse_boolean, "Rows can be appended, but not changed or removed."
+)
 ENABLE_CHANGE_DATA_FEED = TableProperty(
     "delta.enableChangeDataFeed",
     False,
-    _boolean,
+    parse_boolean,
     "Commits record row changes, for reading the change data feed.",
     alias="delta.enableChangeDataCapture",
 )
 ENABLE_DELETION_VECTORS = TableProperty(
     "delta.enableDeletionVectors",
     False,
-    _boolean,
+    parse_boolean,
     "Rows can be deleted with deletion vectors instead of rewriting files.",
 )
 COLUMN_MAPPING_MODE = TableProperty(
     "delta.columnMapping.mode",
     "none",
-    _one_of("none", "name", "id"),
+    one_of("none", "name", "id"),
     "How columns of the schema map to columns of data files: none, name or id.",
 )
 COLUMN_MAPPING_MAX_ID = TableProperty(
-    "delta.columnMapping.maxColumnId", 0, _integer(0), "The largest column id ever assigned; maintained by writers."
+    "delta.columnMapping.maxColumnId", 0, integer_from(0), "The largest column id ever assigned; maintained by writers."
 )
 CHECKPOINT_INTERVAL = TableProperty(
-    "delta.checkpointInterval", 10, _integer(1), "The number of commits from one checkpoint to the next."
+    "delta.checkpointInterval", 10, integer_from(1), "The number of commits from one checkpoint to the next."
 )
 CHECKPOINT_POLICY = TableProperty(
     "delta.checkpointPolicy",
     "classic",
-    _one_of("classic", "v2"),
+    one_of("classic", "v2"),
     "The kind of checkpoint that is written: classic or v2.",
 )
 LOG_RETENTION = TableProperty(
@@ -252,102 +198,114 @@ DELETED_FILE_RETENTION = TableProperty(
     "How long removed data files are kept for readers of older versions.",
 )
 ENABLE_EXPIRED_LOG_CLEANUP = TableProperty(
-    "delta.enableExpiredLogCleanup", True, _boolean, "Whether writing a checkpoint cleans up the log."
+    "delta.enableExpiredLogCleanup", True, parse_boolean, "Whether writing a checkpoint cleans up the log."
 )
 STATS_NUM_COLUMNS = TableProperty(
-    "delta.dataSkippingNumIndexedCols", 32, _integer(-1), "The number of leaf columns with statistics; -1 means all."
+    "delta.dataSkippingNumIndexedCols",
+    32,
+    integer_from(-1),
+    "The number of leaf columns with statistics; -1 means all.",
 )
 STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProperty(
-    "delta.dataSkippingStatsColumns", None, _names, "Columns with statistics; overrides their number."
+    "delta.dataSkippingStatsColumns",
+    None,
+    column_names,
+    "Columns with statistics; overrides their number.",
+    accept=complete_names,
 )
 STATS_STRING_PREFIX_LENGTH: TableProperty[int | None] = TableProperty(
     "delta.dataSkippingStringPrefixLength",
     None,
-    _optional_integer,
+    optional_integer,
     "Characters of a string kept in minimum and maximum; 32 by default.",
 )
 WRITE_STATS_AS_JSON = TableProperty(
-    "delta.checkpoint.writeStatsAsJson", True, _boolean, "Checkpoints contain statistics as JSON text."
+    "delta.checkpoint.writeStatsAsJson", True, parse_boolean, "Checkpoints contain statistics as JSON text."
 )
 WRITE_STATS_AS_STRUCT = TableProperty(
-    "delta.checkpoint.writeStatsAsStruct", True, _boolean, "Checkpoints contain statistics as typed columns."
+    "delta.checkpoint.writeStatsAsStruct", True, parse_boolean, "Checkpoints contain statistics as typed columns."
 )
 MIN_READER_VERSION = TableProperty(
-    "delta.minReaderVersion", 1, _integer(1), "The reader version of a new table; never stored."
+    "delta.minReaderVersion", 1, integer_from(1), "The reader version of a new table; never stored."
 )
 MIN_WRITER_VERSION = TableProperty(
-    "delta.minWriterVersion", 2, _integer(1), "The writer version of a new table; never stored."
+    "delta.minWriterVersion", 2, integer_from(1), "The writer version of a new table; never stored."
 )
 IGNORE_PROTOCOL_DEFAULTS = TableProperty(
     "delta.ignoreProtocolDefaults",
     False,
-    _boolean,
+    parse_boolean,
     "A new table ignores the protocol versions configured in the session.",
 )
 ISOLATION_LEVEL = TableProperty(
     "delta.isolationLevel",
     "Serializable",
-    _one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
+    one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
     "The isolation level of concurrent commits.",
+    accept=one_of("Serializable", "WriteSerializable"),
+    error_class="DELTA_INVALID_ISOLATION_LEVEL",
 )
 ENABLE_IN_COMMIT_TIMESTAMPS = TableProperty(
-    "delta.enableInCommitTimestamps", False, _boolean, "Commits contain their timestamp."
+    "delta.enableInCommitTimestamps", False, parse_boolean, "Commits contain their timestamp."
 )
 IN_COMMIT_TIMESTAMP_VERSION: TableProperty[int | None] = TableProperty(
     "delta.inCommitTimestampEnablementVersion",
     None,
-    _optional_integer,
+    optional_integer,
     "The first version with an in-commit timestamp, if earlier versions lack it.",
 )
 IN_COMMIT_TIMESTAMP_TIME: TableProperty[int | None] = TableProperty(
     "delta.inCommitTimestampEnablementTimestamp",
     None,
-    _optional_integer,
+    optional_integer,
     "The in-commit timestamp of the first version that has one, in ms since the epoch.",
 )
 ENABLE_ROW_TRACKING = TableProperty(
-    "delta.enableRowTracking", False, _boolean, "Rows have stable ids and commit versions."
+    "delta.enableRowTracking", False, parse_boolean, "Rows have stable ids and commit versions."
 )
 ROW_TRACKING_SUSPENDED = TableProperty(
-    "delta.rowTrackingSuspended", False, _boolean, "New files get no row ids until this is false."
+    "delta.rowTrackingSuspended", False, parse_boolean, "New files get no row ids until this is false."
 )
 MATERIALIZED_ROW_ID: TableProperty[str | None] = TableProperty(
-    "delta.rowTracking.materializedRowIdColumnName", None, _text, "The physical column of stored row ids."
+    "delta.rowTracking.materializedRowIdColumnName", None, any_text, "The physical column of stored row ids."
 )
 MATERIALIZED_ROW_COMMIT_VERSION: TableProperty[str | None] = TableProperty(
     "delta.rowTracking.materializedRowCommitVersionColumnName",
     None,
-    _text,
+    any_text,
     "The physical column of stored row commit versions.",
 )
 ENABLE_TYPE_WIDENING = TableProperty(
-    "delta.enableTypeWidening", False, _boolean, "Columns can change to a wider type without rewriting files."
+    "delta.enableTypeWidening", False, parse_boolean, "Columns can change to a wider type without rewriting files."
 )
 ENABLE_VARIANT_SHREDDING = TableProperty(
-    "delta.enableVariantShredding", False, _boolean, "Parts of variants can be stored as typed columns (shredding)."
+    "delta.enableVariantShredding",
+    False,
+    parse_boolean,
+    "Parts of variants can be stored as typed columns (shredding).",
 )
 OPTIMIZE_WRITE: TableProperty[bool | None] = TableProperty(
-    "delta.autoOptimize.optimizeWrite", None, _optional_boolean, "Writes produce files of a suitable size."
+    "delta.autoOptimize.optimizeWrite", None, optional_boolean, "Writes produce files of a suitable size."
 )
 AUTO_COMPACT: TableProperty[str | None] = TableProperty(
-    "delta.autoOptimize.autoCompact", None, _auto_compact, "Small files are compacted after a write."
+    "delta.autoOptimize.autoCompact", None, auto_compact, "Small files are compacted after a write."
 )
 AUTO_OPTIMIZE: TableProperty[bool | None] = TableProperty(
     "delta.autoOptimize",
     None,
-    _optional_boolean,
+    optional_boolean,
     "The older name for delta.autoOptimize.optimizeWrite and autoCompact.",
 )
 TARGET_FILE_SIZE: TableProperty[int | None] = TableProperty(
     "delta.targetFileSize", None, parse_size, "The target size of files, in bytes."
 )
 TUNE_FILE_SIZES: TableProperty[bool | None] = TableProperty(
-    "delta.tuneFileSizesForRewrites", None, _optional_boolean, "Use smaller files, for tables that are often rewritten."
+    "delta.tuneFileSizesForRewrites", None, optional_boolean, "Use smaller files, for tables that are often rewritten."
 )
 SET_TRANSACTION_RETENTION: TableProperty[timedelta | None] = TableProperty(
     "delta.setTransactionRetentionDuration",
     None,
-    _optional_interval,
+    optional_interval,
     "How long application transactions (txn) are kept.",
 )
 CHECKPOINT_RETENTION = TableProperty(
@@ -357,7 +315,7 @@ SAMPLE_RETENTION = TableProperty(
     "delta.sampleRetentionDuration", timedelta(days=7), parse_interval, "Accepted for older tables; has no effect."
 )
 ENABLE_FULL_RETENTION_ROLLBACK = TableProperty(
-    "delta.enableFullRetentionRollback", True, _boolean, "Accepted for older tables; has no effect."
+    "delta.enableFullRetentionRollback", True, parse_boolean, "Accepted for older tables; has no effect."
 )
 DROP_FEATURE_RETENTION = TableProperty(
     "delta.dropFeatureTruncateHistory.retentionDuration",
@@ -368,36 +326,42 @@ DROP_FEATURE_RETENTION = TableProperty(
 CHECKPOINT_PROTECTION_VERSION = TableProperty(
     "delta.requireCheckpointProtectionBeforeVersion",
     0,
-    _integer(0),
+    integer_from(0),
     "Checkpoints before this version must not be deleted.",
 )
 RANDOMIZE_FILE_PREFIXES = TableProperty(
-    "delta.randomizeFilePrefixes", False, _boolean, "Data files have random prefixes, to spread load."
+    "delta.randomizeFilePrefixes", False, parse_boolean, "Data files have random prefixes, to spread load."
 )
-RANDOM_PREFIX_LENGTH = TableProperty("delta.randomPrefixLength", 2, _integer(1), "Characters of such a prefix.")
+RANDOM_PREFIX_LENGTH = TableProperty("delta.randomPrefixLength", 2, integer_from(1), "Characters of such a prefix.")
 SYMLINK_MANIFEST = TableProperty(
-    "delta.compatibility.symlinkFormatManifest.enabled", False, _boolean, "Commits refresh the symlink manifest."
+    "delta.compatibility.symlinkFormatManifest.enabled", False, parse_boolean, "Commits refresh the symlink manifest."
 )
 PARQUET_COMPRESSION: TableProperty[str | None] = TableProperty(
-    "delta.parquet.compression.codec", None, _codec, "How Parquet files are compressed; zstd by default."
+    "delta.parquet.compression.codec", None, codec, "How Parquet files are compressed; zstd by default."
 )
 PARQUET_FORMAT_VERSION = TableProperty(
-    "delta.parquet.format.version", "1.0.0", _parquet_version, "The version of the Parquet format of new files."
+    "delta.parquet.format.version", "1.0.0", parquet_version, "The version of the Parquet format of new files."
 )
 ENABLE_ICEBERG_COMPAT_V1 = TableProperty(
-    "delta.enableIcebergCompatV1", False, _boolean, "Data files can be read as an Iceberg table (rules V1)."
+    "delta.enableIcebergCompatV1", False, parse_boolean, "Data files can be read as an Iceberg table (rules V1)."
 )
 ENABLE_ICEBERG_COMPAT_V2 = TableProperty(
-    "delta.enableIcebergCompatV2", False, _boolean, "Data files can be read as an Iceberg table (rules V2)."
+    "delta.enableIcebergCompatV2", False, parse_boolean, "Data files can be read as an Iceberg table (rules V2)."
 )
 ENABLE_ICEBERG_COMPAT_V3 = TableProperty(
-    "delta.enableIcebergCompatV3", False, _boolean, "Data files can be read as an Iceberg table (rules V3)."
+    "delta.enableIcebergCompatV3", False, parse_boolean, "Data files can be read as an Iceberg table (rules V3)."
 )
 ENABLE_ICEBERG_WRITER_COMPAT_V1 = TableProperty(
-    "delta.enableIcebergWriterCompatV1", False, _boolean, "The table can be written as an Iceberg table (rules V1)."
+    "delta.enableIcebergWriterCompatV1",
+    False,
+    parse_boolean,
+    "The table can be written as an Iceberg table (rules V1).",
 )
 ENABLE_ICEBERG_WRITER_COMPAT_V3 = TableProperty(
-    "delta.enableIcebergWriterCompatV3", False, _boolean, "The table can be written as an Iceberg table (rules V3)."
+    "delta.enableIcebergWriterCompatV3",
+    False,
+    parse_boolean,
+    "The table can be written as an Iceberg table (rules V3).",
 )
 UNIVERSAL_FORMATS = TableProperty(
     "delta.universalFormat.enabledFormats",
@@ -408,13 +372,13 @@ UNIVERSAL_FORMATS = TableProperty(
 MATERIALIZE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
     "delta.enableMaterializePartitionColumnsFeature",
     None,
-    _optional_boolean,
+    optional_boolean,
     "Enables the feature that stores partition columns in data files.",
 )
 WRITE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
     "delta.writePartitionColumnsToParquet",
     None,
-    _optional_boolean,
+    optional_boolean,
     "Whether new data files also contain the partition columns.",
 )
 

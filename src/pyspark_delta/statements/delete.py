@@ -7,7 +7,7 @@ the other files.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -67,7 +67,7 @@ class Delete:
             metrics["numDeletedRows"] = deleted
         metrics["executionTimeMs"] = milliseconds_since(start)
         metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
-        operation = Operation("DELETE", {"predicate": search.predicate_text}, metrics, done.engine)
+        operation = self._operation(search.predicate_text, metrics, done.engine)
         draft = draft_change(target, changes, operation, candidates.reads)
         return Staged(draft, (-1 if deleted is None else deleted,), changes.written)
 
@@ -81,12 +81,27 @@ class Delete:
         affected = -1 if deleted is None else deleted
         return Found(search.engines.target, files, candidates.fully_matched, done, candidates.reads, affected)
 
+    def _operation(self, predicate: str, metrics: Mapping[str, int], engine: str) -> Operation:
+        return Operation("DELETE", {"predicate": predicate}, metrics, engine)
+
     def _search(self, snapshot: Snapshot, declared: TableConfiguration | None = None) -> _Search:
         engines = self.open(snapshot, self.alias, declared)
         target = engines.target
-        check_removable(target.configuration, "DELETE")
+        check_removable(target.configuration, self.name)
         condition = None if self.condition is None else engines.resolve(self.condition, "DELETE")
         return _Search(engines, condition, target.candidates(condition))
+
+
+@dataclass(frozen=True)
+class Truncate(Delete):
+    """A TRUNCATE TABLE statement: deletes all rows, as a DELETE without a condition."""
+
+    name: ClassVar[str] = "TRUNCATE"
+
+    def _operation(self, predicate: str, metrics: Mapping[str, int], engine: str) -> Operation:
+        return Operation(
+            "TRUNCATE", {}, {name: metrics[name] for name in ("numRemovedFiles", "executionTimeMs")}, engine
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pyspark_delta.errors import InvalidOptionError
-from pyspark_delta.protocol.properties import parse_size
+from pyspark_delta.protocol.property_values import parse_size
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.streaming.admission import Limits

@@ -12,7 +12,7 @@ from pyspark_delta.engines.arrow.engines import ArrowSettings
 from pyspark_delta.engines.arrow.merge_source import HeldRows
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.progress import ShowProgress, operation
-from pyspark_delta.statements.delete import Delete
+from pyspark_delta.statements.delete import Delete, Truncate
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.statements.update import Update
@@ -323,3 +323,8 @@ class WritableTable(ABC):
             result = run_statement(place, statement, options, counted)
         self.refresh()
         return result
+
+    def _truncate(self, progress: ShowProgress) -> None:
+        """Delete all rows as TRUNCATE TABLE does. Raises as `delete`."""
+        options = self._place().options()
+        self._run(Truncate(ArrowSettings(options).open), options, (), False, progress)

@@ -9,6 +9,9 @@ from pyspark_delta.actions.model import CommitInfo
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.transaction.isolation import isolation_level
 
+_FROM_NO_VERSION = frozenset(["CLONE", "CONVERT"])
+"""Operations that make a table from version -1, as in delta-spark; others have read no version then."""
+
 
 def commit_info(ready: ReadyCommit) -> CommitInfo:
     """Return the provenance of a commit; the in-commit timestamp comes first if there is one (C356)."""
@@ -18,7 +21,7 @@ def commit_info(ready: ReadyCommit) -> CommitInfo:
         "timestamp": ready.timestamp,
         "operation": draft.operation.name,
         "operationParameters": dict(draft.operation.parameters),
-        "readVersion": ready.version - 1 if ready.version else None,
+        "readVersion": ready.version - 1 if ready.version or draft.operation.name in _FROM_NO_VERSION else None,
         "isolationLevel": isolation_level(draft, ready.configuration).value,
         "isBlindAppend": draft.is_blind_append,
         "operationMetrics": {name: str(value) for name, value in draft.operation.metrics.items()},

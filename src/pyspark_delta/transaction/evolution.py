@@ -7,11 +7,12 @@ C184-C191, C222-C235). Nothing is written here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark_delta.actions.model import Metadata, Protocol
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.errors import DeltaWarning, InvalidOperationError, InvalidOptionError
 from pyspark_delta.features import (
     Feature,
     active_features,
@@ -46,7 +47,9 @@ from pyspark_delta.transaction.protocol_upgrade import (
     with_features,
 )
 from pyspark_delta.transaction.row_rules import check_declared
+from pyspark_delta.transaction.statistics_columns import check_statistics_columns
 
+_DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
 _PROTOCOL_PROPERTIES = (MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS)
 
 
@@ -87,6 +90,8 @@ def evolve(
         configuration = feature.prepare(configuration, before)
     if before is not None:
         check_no_downgrade(before.protocol, configuration.protocol)
+    if before is not None:
+        check_statistics_columns(configuration, before)
     _check_exclusions(configuration)
     _check_retentions(configuration, before)
     compliant = frozenset(complying)
@@ -119,14 +124,29 @@ def default_properties(given: Mapping[str, str], defaults: Mapping[str, str]) ->
     """Return the properties of a new table: those given, and the session's defaults for the others.
 
     Keys of `defaults` are those of the table, or without the prefix `delta.`, as in the session's settings
-    `spark.databricks.delta.properties.defaults.*`.
+    `spark.databricks.delta.properties.defaults.*`. Defaults of unknown properties are left out with a warning, because
+    the session may be for other versions too. Raises InvalidOptionError for a default with an illegal value.
     """
     merged = dict(given)
     for key, value in defaults.items():
         name = key if key.casefold().startswith("delta.") else f"delta.{key}"
-        if lookup(given, name) is None:
+        if lookup(given, name) is None and _is_valid_default(name, value):
             merged[name] = value
     return merged
+
+
+def _is_valid_default(name: str, value: str) -> bool:
+    setting = f"The session setting {_DEFAULTS_PREFIX}{name[len('delta.') :]}"
+    try:
+        check_property(name, value)
+    except InvalidOptionError as error:
+        if error.error_class != "DELTA_UNKNOWN_CONFIGURATION":
+            raise InvalidOptionError(
+                f"{setting} applies to new tables. {error.message}", error_class=error.error_class, property=name
+            ) from None
+        warnings.warn(DeltaWarning(f"{setting} is ignored. {error.message}"), stacklevel=2)
+        return False
+    return True
 
 
 # ------------------------------------------------------------------------------------------------- properties

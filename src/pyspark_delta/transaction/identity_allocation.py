@@ -26,7 +26,7 @@ def commit_numbered(
     stage: Callable[[TableState], CommitDraft],
     current: Callable[[], TableState],
 ) -> TableState:
-    """Write rows and commit them; return the state of the table at the new version.
+    """Write rows and commit them; return the state of the table at the new version, `base` if nothing changed.
 
     `stage` writes the rows for a state of the table and returns the draft; the metadata of the draft move the
     high-water marks to the last assigned values. `current` loads the newest state. Raises the errors of `commit_draft`,
@@ -34,6 +34,8 @@ def commit_numbered(
     or after a few rounds.
     """
     draft = stage(base)
+    if draft.is_empty:
+        return base
     for _ in range(_WRITES - 1):
         try:
             return commit_draft(draft, base)

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark_delta.actions.model import Metadata
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import FEATURE_PREFIX, check_property
+from pyspark_delta.protocol.properties import FEATURE_PREFIX, STATS_COLUMNS, check_property, lookup
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.transaction.column_rules import check_columns, check_distinct, resolve_partitioning
 from pyspark_delta.transaction.evolution import check_listing, default_properties, evolve
+from pyspark_delta.transaction.statistics_columns import check_statistics_columns
 
 __all__ = ["check_columns", "check_distinct", "new_table", "nullable_type", "resolve_partitioning", "stored_columns"]
 
@@ -60,6 +61,8 @@ def new_table(
         created_time=int(time.time() * 1000),
     )
     configuration = evolve(None, metadata, features=features)
+    if lookup(given, STATS_COLUMNS.name) is not None:  # a default of the session may name columns of other tables
+        check_statistics_columns(configuration)
     check_writable(configuration)
     return configuration
 

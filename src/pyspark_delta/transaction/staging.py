@@ -34,8 +34,7 @@ def check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfigu
             f"{more.operation.name} depends on rows that the transaction itself wrote or changed, but it reads the "
             f"version that the transaction began with, while the file '{files['path'][0]}'{others} "
             "has changed since. Make one operation of the two, let conditions on partition columns tell their rows "
-            "apart, "
-            "or make two transactions of it.",
+            "apart, or make two transactions of it.",
             operation=more.operation.name,
         )
 
@@ -45,9 +44,3 @@ def new_files(draft: CommitDraft) -> list[str]:
     adds, removed = draft.adds.column("path"), draft.removes.column("path").combine_chunks()
     new = adds.filter(pc.invert(pc.is_in(adds, value_set=removed)))
     return [*new.to_pylist(), *draft.changes.column("path").to_pylist()]
-
-
-def is_change(draft: CommitDraft) -> bool:
-    """Return True if a draft has anything to commit."""
-    files = draft.adds.num_rows or draft.removes.num_rows or draft.changes.num_rows
-    return bool(files or draft.protocol or draft.metadata or draft.transactions or draft.domains)

@@ -45,7 +45,7 @@ from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, neve
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.combination import combine, together
 from pyspark_delta.transaction.schema_reads import reads_across
-from pyspark_delta.transaction.staging import check_plain, check_seen, is_change, new_files
+from pyspark_delta.transaction.staging import check_plain, check_seen, new_files
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
 REMOVED_COLUMNS = (
@@ -350,7 +350,7 @@ class Transaction:
         Raises the errors of `commit_draft`.
         """
         self.require_open()
-        if not is_change(self._draft):
+        if self._draft.is_empty:
             self.phase = Phase.COMMITTED
             return self._base
         self.phase, draft = Phase.COMMITTING, self._draft

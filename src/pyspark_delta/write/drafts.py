@@ -50,7 +50,7 @@ def draft_write(request: WriteRequest, target: Target, staged: Staged, engine: s
         deleted_rows=_deleted_rows(replaced, kept),
     )
     draft = CommitDraft(
-        operation=_operation(request, metrics),
+        operation=_operation(request, target, metrics),
         adds=together(new.files, kept.files) if kept.files.num_rows else new.files,
         changes=no_files() if staged.changes is None else staged.changes,
         data_change=options.data_change,
@@ -65,11 +65,11 @@ def draft_write(request: WriteRequest, target: Target, staged: Staged, engine: s
     return draft if replaced is None else replace(draft, removes=replaced.removed, reads=replaced.reads)
 
 
-def _operation(request: WriteRequest, metrics: Mapping[str, int]) -> Operation:
+def _operation(request: WriteRequest, target: Target, metrics: Mapping[str, int]) -> Operation:
     if request.batch is not None:
         return batch_operation(request.batch, metrics)
     if request.statement:
-        return table_operation(request.statement, request.options, metrics)
+        return table_operation(request.statement, request.options, target.configuration.metadata, metrics)
     return write_operation(request.mode, request.options, metrics)
 
 

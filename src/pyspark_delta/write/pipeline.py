@@ -64,15 +64,17 @@ class CommittedWrite:
 
 
 def write_rows(
-    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter
+    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter, opened: Snapshot | None = None
 ) -> CommittedWrite | None:
     """Write rows of the schema `data` in one commit; return None if there was nothing to do.
+
+    `opened` is the newest version of the table if the caller has opened it; otherwise the table is opened.
 
     Raises TableAlreadyExistsError (mode error), TableNotFoundError (`must_exist`), the errors of `plan_write` and of
     the engine, and CommitConflictError.
     """
     start = time.perf_counter()
-    committed = _write_rows(request, data, session, rows)
+    committed = _write_rows(request, data, session, rows, opened)
     if committed is None:
         _log.info("The write to %s had nothing to do", request.location)
     else:
@@ -81,10 +83,10 @@ def write_rows(
 
 
 def _write_rows(
-    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter
+    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter, opened: Snapshot | None
 ) -> CommittedWrite | None:
     check_distinct(data)
-    snapshot = open_table(request)
+    snapshot = opened or open_table(request)
     if snapshot is None:
         return _create(request, data, session, rows)
     if request.mode == "ignore" or snapshot.holds_transaction(request.options.transaction):
@@ -196,9 +198,14 @@ def draft_plan(plan: WritePlan, staged: Staged, engine: str) -> CommitDraft:
     return draft_write(plan.request, plan.target, staged, engine)
 
 
-def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engine: str) -> CommittedWrite:
-    """Commit the files of a write. Raises the errors of `commit_draft`; files that no commit will name are deleted."""
+def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engine: str) -> CommittedWrite | None:
+    """Commit the files of a write; return None if it changes nothing.
+
+    Raises the errors of `commit_draft`; files that no commit will name are deleted.
+    """
     draft = draft_plan(plan, staged, engine)
+    if draft.is_empty:
+        return None
     options = plan.options
     base = TableState(
         location=plan.target.location,
@@ -215,22 +222,28 @@ def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engi
         raise
 
 
-def _create(request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter) -> CommittedWrite:
+def _create(request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter) -> CommittedWrite | None:
     plan = plan_write(request, data, None, session)
     return commit_plan(plan, None, stage_plan(plan, None, rows), rows.engine)
 
 
 def _change(
     request: WriteRequest, data: StructType, snapshot: Snapshot, session: WriteSession, rows: RowWriter
-) -> CommittedWrite:
-    """Write to an existing table. A write that replaces some rows searches for them again after a conflict."""
+) -> CommittedWrite | None:
+    """Write to an existing table; return None if nothing changes.
+
+    A write that replaces some rows searches for them again after a conflict.
+    """
     left: int | None = None
     new: Written | None = None
     earlier: Sequence[str] = ()
     while True:
         attempt = _Attempt(request, data, session, rows, snapshot, new, earlier)
         try:
-            state = commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
+            base = state_of(snapshot)
+            state = commit_numbered(base, attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
+            if state is base:
+                return None
             return CommittedWrite(state.version, attempt.metrics, state.configuration)
         except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError) as error:
             left = session.reexecutions() if left is None else left

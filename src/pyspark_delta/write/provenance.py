@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.actions.model import Metadata
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.json import dump_json
 from pyspark_delta.write.engine import StreamBatch
@@ -32,13 +33,14 @@ def write_operation(mode: str, options: WriteOptions, metrics: Mapping[str, int]
     return Operation("WRITE", {name: value for name, value in parameters.items() if value is not None}, metrics)
 
 
-def table_operation(name: str, options: WriteOptions, metrics: Mapping[str, int]) -> Operation:
+def table_operation(name: str, options: WriteOptions, metadata: Metadata, metrics: Mapping[str, int]) -> Operation:
     """Return the operation of a table made from a query: `name` is such as CREATE TABLE AS SELECT."""
-    parameters = {
+    parameters: dict[str, str | None] = {
         "partitionBy": json_list(options.partition_by or ()),
         "clusterBy": json_list(options.cluster_by),
         "isManaged": "false",
-        "properties": dump_json(dict(options.properties)).decode(),
+        "properties": dump_json(dict(metadata.configuration)).decode(),
+        "description": metadata.description,
     }
     return Operation(name, parameters, metrics)
 

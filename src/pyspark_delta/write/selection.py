@@ -87,6 +87,13 @@ def select_rows(
     if mode != "overwrite":
         return Nothing()
     if options.replace_where is not None:
+        if options.dynamic_partitions and snapshot.configuration.partition_columns:
+            raise InvalidOptionError(
+                "The options replaceWhere and partitionOverwriteMode=dynamic cannot be combined: each states which "
+                "rows are replaced. Give one of them.",
+                error_class="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+                option="replaceWhere",
+            )
         return _where(options.replace_where, snapshot, time_zone, conditions)
     if options.replace_using:
         return EqualKeys(_keys(snapshot.schema, options.replace_using))

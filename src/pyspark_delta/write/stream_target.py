@@ -8,7 +8,6 @@ from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.evolution import default_properties
 from pyspark_delta.transaction.new_table import stored_columns
 from pyspark_delta.write.options import WriteOptions
 
@@ -26,7 +25,8 @@ def create_for_stream(
             schema=stored_columns(data),
             partition_columns=options.partition_by or (),
             clustering=tuple(parse_column_path(column) for column in options.cluster_by),
-            properties=default_properties(options.properties, defaults or {}),
+            properties=options.properties,
+            defaults=defaults or {},
         ),
         CreateMode.CREATE_IF_NOT_EXISTS,
         storage_options=options.files.storage_options,

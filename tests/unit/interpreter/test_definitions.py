@@ -276,6 +276,9 @@ def test_layout_and_features_are_changed(run: Run) -> None:
     run("ALTER TABLE t CLUSTER BY NONE")
     run("INSERT INTO t VALUES (70, 1)")
     run("ALTER TABLE t ALTER COLUMN id SYNC IDENTITY")
+    (last,) = run("DESCRIBE HISTORY t LIMIT 1")
+    assert last["operation"] == "CHANGE COLUMN"
+    assert "highWaterMark" not in dict(last["operationParameters"])["column"]
     run("INSERT INTO t (b) VALUES (2)")
     assert run("SELECT id FROM t WHERE b = 2") == [{"id": 71}]
     with pytest.raises(InvalidOperationError, match="not an identity column"):

@@ -127,6 +127,10 @@ def test_a_column_keeps_a_name_that_a_table_has_too(run: Run) -> None:
 def test_truncate_deletes_all_rows(orders: Run) -> None:
     assert orders("TRUNCATE TABLE orders") == []
     assert orders(ALL) == []
+    (last,) = orders("DESCRIBE HISTORY orders LIMIT 1")
+    assert (last["operation"], dict(last["operationParameters"])) == ("TRUNCATE", {})
+    orders("TRUNCATE TABLE orders")
+    assert orders("DESCRIBE HISTORY orders LIMIT 1") == [last]
 
 
 def test_a_table_that_is_read_and_changed_by_another_writer_meanwhile_is_a_conflict(

@@ -52,6 +52,20 @@ def test_illegal_values_name_property_and_value(known: p.TableProperty[Any], tex
         p.check_property(known.name, text)
 
 
+@pytest.mark.parametrize("text", ["SnapshotIsolation", "ReadCommitted"])
+def test_isolation_levels_that_users_cannot_set(text: str) -> None:
+    """Under snapshot isolation, a DELETE would miss rows that were added at the same time."""
+    with pytest.raises(InvalidOptionError, match="not one of Serializable, WriteSerializable") as raised:
+        p.check_property("delta.isolationLevel", text)
+    assert raised.value.error_class == "DELTA_INVALID_ISOLATION_LEVEL"
+    for level in ("serializable", "WriteSerializable"):
+        p.check_property("delta.isolationLevel", level)
+
+
+def test_a_table_of_another_writer_may_have_snapshot_isolation() -> None:
+    assert p.ISOLATION_LEVEL.of({"delta.isolationLevel": "SnapshotIsolation"}) == "SnapshotIsolation"
+
+
 def test_keys_match_regardless_of_case_and_exactly_first() -> None:
     assert p.APPEND_ONLY.of({"DELTA.APPENDONLY": "true"}) is True
     assert p.APPEND_ONLY.of({"DELTA.APPENDONLY": "true", "delta.appendOnly": "false"}) is False

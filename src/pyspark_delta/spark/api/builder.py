@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -21,7 +20,8 @@ from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.api.column_types import delta_field
 from pyspark_delta.spark.conf.arguments import check_text
-from pyspark_delta.spark.conf.sessions import settings_like
+from pyspark_delta.spark.conf.write_defaults import default_properties
+from pyspark_delta.spark.frames.generated_types import check_generated_types
 from pyspark_delta.spark.frames.tables import read_options
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import (
@@ -33,10 +33,8 @@ from pyspark_delta.spark.session.identifiers import (
 )
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.evolution import default_properties
 
 TableT = TypeVar("TableT")
-_DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
 @dataclass(frozen=True)
@@ -176,13 +174,16 @@ class DeltaTableBuilder(Generic[TableT]):
         """
         target = self._target()
         options = read_options(self._spark, target.path, target.storage_options)
+        schema = StructType(tuple(self._fields))
+        check_generated_types(self._spark, schema)
         create_table(
             options.location,
             TableDefinition(
-                schema=StructType(tuple(self._fields)),
+                schema=schema,
                 partition_columns=self._partitioning,
                 clustering=tuple(parse_column_path(name) for name in self._clustering),
-                properties=default_properties(self._properties, session_properties(self._spark)),
+                properties=self._properties,
+                defaults=default_properties(self._spark),
                 description=self._description,
             ),
             self._mode,
@@ -246,12 +247,6 @@ class DeltaTableBuilder(Generic[TableT]):
         found = find(self._spark, identifier)
         assert found is not None
         return found
-
-
-def session_properties(spark: SparkSession) -> dict[str, str]:
-    """Return the session's properties for new tables: the settings `spark.databricks.delta.properties.defaults.*`."""
-    found = settings_like(spark, re.escape(_DEFAULTS) + ".*")
-    return {name[len(_DEFAULTS) :]: value for name, value in found.items()}
 
 
 def _generation(always: str | IdentityGenerator | None, by_default: IdentityGenerator | None) -> dict[str, object]:

@@ -131,7 +131,9 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             plan = self._write.planned(request, snapshot)
             files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *(unpacked(task.files) for task in tasks)])
             rows = TaskRows(files)
-            compact_small_files(plan, commit_plan(plan, snapshot, stage_plan(plan, snapshot, rows), rows.engine))
+            committed = commit_plan(plan, snapshot, stage_plan(plan, snapshot, rows), rows.engine)
+            if committed is not None:  # the transaction of a batch is always new
+                compact_small_files(plan, committed)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing: no commit names the files."""

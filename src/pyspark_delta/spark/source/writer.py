@@ -143,7 +143,8 @@ class DeltaWriter(DataSourceArrowWriter):
             files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *(unpacked(task.files) for task in tasks)])
             rows, snapshot = TaskRows(files), self._write.snapshot()
             committed = commit_plan(plan, snapshot, stage_plan(plan, snapshot, rows), rows.engine)
-            compact_small_files(plan, committed)
+            if committed is not None:
+                compact_small_files(plan, committed)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing: no commit names the files."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import pyspark.sql.functions as sf
 
 from pyspark_delta.ddl.alter import Alteration
-from pyspark_delta.ddl.identity import commit_marks, counts_up, identity_field
+from pyspark_delta.ddl.identity import counts_up, identity_field, sync_identity
 from pyspark_delta.errors import InvalidOperationError, TableNotFoundError
 from pyspark_delta.maintenance.checking.table_repairs import remove_missing
 from pyspark_delta.maintenance.missing_files import lost_files
@@ -253,7 +253,7 @@ def _sync_identity(spark: SparkSession, statement: st.SyncIdentity) -> None:
     last = sf.max if counts_up(field) else sf.min
     row = read_snapshot(spark, snapshot).select(last(quoted(field.name))).head()
     if row is not None and row[0] is not None:
-        commit_marks(snapshot, {field.name: int(row[0])}, engine_info(f"PySpark/{spark.version}"))
+        sync_identity(snapshot, field, int(row[0]), engine_info(f"PySpark/{spark.version}"))
 
 
 def _fsck(spark: SparkSession, statement: st.FsckRepair) -> DataFrame:

@@ -90,7 +90,7 @@ class StreamWrite:
             return
         snapshot = open_table(request)
         with naming_values():
-            write_frame_rows(BatchRows(frame, lambda rows: self._stored(rows, snapshot)), request)
+            write_frame_rows(BatchRows(frame, lambda rows: self._stored(rows, snapshot)), request, snapshot)
 
     def _stored(self, frame: DataFrame, snapshot: Snapshot | None) -> DataFrame:
         """Return the rows with the casts of an INSERT, as delta-spark does in streams."""

@@ -24,7 +24,7 @@ from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.job import write_kept
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.statements.contract import Rewriter
-from pyspark_delta.statements.delete import Delete
+from pyspark_delta.statements.delete import Delete, Truncate
 from pyspark_delta.statements.target import Candidates, Condition, RowCondition
 from pyspark_delta.statements.update import Update
 from pyspark_delta.write.written import Written
@@ -47,6 +47,11 @@ def delete_statement(
     """
     arguments.check_condition("condition", condition)
     return Delete(partial(_open, spark, qualifier), condition, alias)
+
+
+def truncate_statement(spark: SparkSession) -> Truncate:
+    """Return a TRUNCATE TABLE for a session."""
+    return Truncate(partial(_open, spark, ()))
 
 
 def update_statement(

@@ -12,6 +12,7 @@ from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.conf.batches import batch_transaction, is_in_batch
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
+from pyspark_delta.spark.engine.dml.hidden_columns import hidden_columns_explained
 from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.execution import execute
@@ -47,7 +48,8 @@ def _run(
     transaction = batch_transaction(spark, current().location) if is_in_batch(spark) else None
     transaction = with_session_defaults(spark, WriteOptions(transaction=transaction)).transaction
     compaction = auto_compaction(spark)
-    done = execute(current, statement, limit=limit, transaction=transaction)
+    with hidden_columns_explained():
+        done = execute(current, statement, limit=limit, transaction=transaction)
     if done is None or done.draft is not None:
         after_commit(spark)
     if done is not None:
@@ -57,7 +59,8 @@ def _run(
 
 def plan_statement(spark: SparkSession, current: Callable[[], Snapshot], statement: Statement) -> ChangePlan[DataFrame]:
     """Return the plan of a statement; its `execute` does not try again after a conflict. Raises as `plan_change`."""
-    return plan_change(current, statement, lambda newest: _run(spark, newest, current, statement, 0))
+    with hidden_columns_explained():
+        return plan_change(current, statement, lambda newest: _run(spark, newest, current, statement, 0))
 
 
 def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:

@@ -23,6 +23,7 @@ from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.probing import probing
+from pyspark_delta.spark.engine.dml.hidden_columns import hidden_column_remedy
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.frames.catalyst.columns import column_of, tree_of
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
@@ -193,10 +194,10 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
         if not condition_of(error).startswith("UNRESOLVED_COLUMN"):
             raise
         parameters = error.getMessageParameters() or {}
-        proposal = parameters.get("proposal")
+        name, proposal = parameters.get("objectName", ""), parameters.get("proposal")
+        hint = f"Did you mean one of {proposal}?" if proposal else "No column has a similar name."
         raise InvalidOperationError(
-            f"Cannot resolve the column {parameters.get('objectName', '')} in {where}. "
-            + (f"Did you mean one of {proposal}?" if proposal else "No column has a similar name."),
+            f"Cannot resolve the column {name} in {where}. {hidden_column_remedy(name) or hint}",
             error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
             sqlstate="42601",
         ) from None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import TARGET_FILE_SIZE, parse_size
+from pyspark_delta.protocol.properties import TARGET_FILE_SIZE
+from pyspark_delta.protocol.property_values import parse_size
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.write_defaults import boolean_setting, delta_setting, whole_number_setting
 from pyspark_delta.spark.frames.hints import rebalanced

@@ -104,14 +104,14 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     return write_frame_rows(FrameRows(frame), request)
 
 
-def write_frame_rows(rows: FrameRows, request: WriteRequest) -> int | None:
-    """Write the rows of a frame, as `write_table`."""
+def write_frame_rows(rows: FrameRows, request: WriteRequest, opened: Snapshot | None = None) -> int | None:
+    """Write the rows of a frame, as `write_table`. `opened` is the newest version if the caller has opened it."""
     frame = rows.frame
     spark, options = frame.sparkSession, request.options
     transaction = options.transaction or batch_transaction(spark, request.location)
     request = replace(request, options=with_session_defaults(spark, replace(options, transaction=transaction)))
     compaction = auto_compaction(spark)
-    committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), rows)
+    committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), rows, opened)
     if committed is not None or request.mode != "ignore":
         after_commit(spark)
     if committed is None:

@@ -14,11 +14,12 @@ from pyspark_delta.ddl.create import CreateMode, create_table
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.api.builder import session_properties
 from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.conf.write_defaults import default_properties
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.proxies import crossing
+from pyspark_delta.spark.frames.generated_types import check_generated_types
 from pyspark_delta.spark.frames.schemas import to_spark
 from pyspark_delta.spark.sql.classic.definitions import Declared, declared
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR
@@ -27,7 +28,6 @@ from pyspark_delta.spark.sql.classic.travel import parts_of
 from pyspark_delta.spark.sql.classic.writes import StagedDeltaTable, Target, WritableTable
 from pyspark_delta.spark.sql.transactions import check_none
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.evolution import default_properties
 from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import parse_options
 
@@ -114,10 +114,10 @@ class Creation:
     def _create(self, destination: Destination, made: Declared, mode: CreateMode) -> None:
         spark = self._session.spark
         check_none(spark, _STATEMENTS[mode].removesuffix(" AS SELECT"))
-        properties = default_properties(made.definition.properties, session_properties(spark))
+        check_generated_types(spark, made.definition.schema)
         create_table(
             destination.location,
-            replace(made.definition, properties=properties),
+            replace(made.definition, defaults=default_properties(spark)),
             mode,
             storage_options=destination.storage_options,
             catalog_table=destination.catalog_table,

@@ -14,8 +14,8 @@ from pyspark_delta.ddl.like import definition_like
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.spark.api.builder import session_properties
 from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.conf.write_defaults import default_properties
 from pyspark_delta.spark.frames.catalyst.nodes import elements, texts
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.frames.tables import read_options
@@ -33,7 +33,6 @@ from pyspark_delta.spark.sql.targets import (
 )
 from pyspark_delta.spark.sql.transactions import check_none
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.evolution import default_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +75,7 @@ def create_like(spark: SparkSession, node: Any) -> None:
     options = read_options(spark, place.path, place.storage_options)
     create_table(
         options.location,
-        replace(definition, properties=default_properties(definition.properties, session_properties(spark))),
+        replace(definition, defaults=default_properties(spark)),
         CreateMode.CREATE_IF_NOT_EXISTS if node.ifNotExists() else CreateMode.CREATE,
         storage_options=options.storage_options,
         catalog_table=place.catalog_table,

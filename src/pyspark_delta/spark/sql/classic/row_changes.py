@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
-from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
+from pyspark_delta.spark.engine.dml.engines import delete_statement, truncate_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.frames.catalyst.nodes import elements, node_name
@@ -72,7 +72,7 @@ def delete(query: Query, node: Any, target: Target) -> DataFrame:
 
 def truncate(query: Query, node: Any, target: Target) -> None:
     """Carry out a TRUNCATE TABLE: delete all rows. Raises as `DeltaTable.delete`."""
-    run(query.spark, target.table, delete_statement(query.spark))
+    run(query.spark, target.table, truncate_statement(query.spark))
 
 
 def update(query: Query, node: Any, target: Target) -> DataFrame:

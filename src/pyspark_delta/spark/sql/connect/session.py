@@ -29,7 +29,7 @@ from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.parser.values import TableName
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
-from pyspark_delta.spark.engine.dml.engines import delete_statement
+from pyspark_delta.spark.engine.dml.engines import truncate_statement
 from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.session.identifiers import identify_or_create
 from pyspark_delta.spark.sql import execute, transactions
@@ -268,7 +268,7 @@ class _Statements:
             case rs.InsertInto():
                 row_changes.insert(self._names, statement, table, self._query)
             case _:
-                transactions.run(self._spark, table, delete_statement(self._spark))
+                transactions.run(self._spark, table, truncate_statement(self._spark))
         return None
 
     def _insert_on_server(self, statement: rs.InsertInto) -> DataFrame | None:
