@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 from tests.spark.versions.frames import ids, load
 
+from pyspark_delta import Table
 from pyspark_delta.errors import TableNotFoundError
 
 pytestmark = pytest.mark.versions
@@ -150,6 +151,22 @@ def test_altered_columns(delta_spark: SparkSession, path: str) -> None:
         sql(f"DELETE FROM {name}")
     sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('delta.appendOnly')")
     assert sql(f"DELETE FROM {name}").head() == (10,)
+
+
+def test_tables_like_others(delta_spark: SparkSession, path: str, tmp_path: Path) -> None:
+    """SQL: CREATE TABLE LIKE a Delta table, with a path as name or with LOCATION"""
+    sql, place = delta_spark.sql, tmp_path / "a place %20"
+    sql(f"CREATE TABLE delta.`{tmp_path}/like` LIKE delta.`{path}` TBLPROPERTIES ('mine' = '1')")
+    assert Table.open(f"{tmp_path}/like").schema == Table.open(path).schema
+    assert Table.open(f"{tmp_path}/like").detail()["properties"]["mine"] == "1"
+    try:
+        sql(f"CREATE TABLE of_versions LIKE delta.`{path}` LOCATION '{place}'")
+        sql(f"CREATE TABLE IF NOT EXISTS of_versions LIKE delta.`{path}`")
+        sql("INSERT INTO of_versions (id) VALUES (1)")
+        assert Table.open(str(place)).count() == 1
+    finally:
+        sql("DROP TABLE IF EXISTS of_versions")
+
 
 
 @pytest.mark.since("4.0")

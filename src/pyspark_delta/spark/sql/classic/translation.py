@@ -25,7 +25,7 @@ from pyspark_delta.spark.sql.classic.alterations import (
 )
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.conversion import convert_table, names_table
-from pyspark_delta.spark.sql.classic.like import create_like, makes_delta_table
+from pyspark_delta.spark.sql.classic.like import LIKE_NODES, LikeStatement, create_like, makes_delta_table
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
@@ -150,7 +150,7 @@ class Translator:
 
     def _command(self, kind: str, node: Any, query: Query, *, decides_later: bool) -> Any:
         """Return the call for a command that Spark would carry out wrongly on a Delta table; None for any other."""
-        if kind == "CreateTableLike":
+        if kind in LIKE_NODES:
             return self._like(node, decides_later=decides_later)
         known = ON_SESSION_TABLES.get(kind) or ON_ALL_TABLES.get(kind)
         if known is None:
@@ -179,14 +179,15 @@ class Translator:
 
     def _like(self, node: Any, *, decides_later: bool) -> Any:
         """Return the call for a CREATE TABLE LIKE that makes a Delta table; None for any other."""
+        statement = LikeStatement.of(self.spark, node)
 
         def carry_out() -> DataFrame | None:
-            if not makes_delta_table(self.spark, node):
+            if not makes_delta_table(self.spark, statement):
                 return frame_of_plan(self.spark, node)
-            create_like(self.spark, node)
+            create_like(self.spark, statement)
             return None
 
-        if not decides_later and not makes_delta_table(self.spark, node):
+        if not decides_later and not makes_delta_table(self.spark, statement):
             return None
         return self.calls.call("CreateTableLike", carry_out)
 
