@@ -19,7 +19,7 @@ OLDEST_PYSPARK := pyspark[connect]==4.2.0
 .venv-3.5/.tests: OLD_PYSPARK := "pyspark==3.5.9" "numpy<2" "pyarrow<22"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup prepare demo test test-fast test-long test-pythons lint format types conformance findings \
+.PHONY: help setup prepare demo test test-fast test-long nightly test-pythons lint format types conformance findings \
 	interoperability versions-page references site package package-check lowest licences release release-check peer-tables bench clean
 
 help:  ## list the targets
@@ -42,6 +42,8 @@ test-long: prepare  ## run the whole test suite at full length, for hours
 	PYSPARK_DELTA_TEST_FULL=1 \
 	PYSPARK_DELTA_TEST_COMMITS=50 PYSPARK_DELTA_TEST_STATEMENTS=30 PYSPARK_DELTA_TEST_MODEL_RUNS=40 \
 	$(BIN)/python scripts/run_tests.py
+
+nightly: test-long test-pythons lowest package  ## run every check, for hours
 
 test-pythons:  ## test on other releases of Python: those on the PATH, or PYTHONS="python3.13 ..."
 	$(PYTHON) scripts/test_pythons.py --pyspark "$(NEWEST_PYSPARK)" $(PYTHONS)

@@ -61,8 +61,14 @@ ELSEWHERE = (f"--ignore={OF_TABLE}",) if (ROOT / BARE).exists() else ()
 
 SOAK = "tests/spark/test_streaming_soak.py"  # for minutes, mostly waiting
 
-# They import packages that the environments of the older PySparks do not have.
-_NEED_SERVERS = ("--ignore=tests/spark/test_catalog_tables.py", "--ignore=tests/spark/test_mixins.py")
+# They need packages that the environments of the older PySparks do not have.
+_GUIDE = "--ignore=tests/spark/test_guide.py"
+_LACKING = ("--ignore=tests/spark/test_catalog_tables.py", "--ignore=tests/spark/test_mixins.py", _GUIDE)
+
+_SOME = ("tests/spark", "-m", "smoke or versions")
+_ALL = ("tests/spark", f"--ignore={SOAK}", "-m", "spark and not connect")
+# At full length, all classic tests run on 4.2 and 4.1.
+_ON_OLDER = _ALL if os.environ.get("PYSPARK_DELTA_TEST_FULL") else _SOME
 
 CORE = ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect and not cluster and not bare")
 
@@ -76,12 +82,10 @@ STAGES = (
     Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
     Stage("core", ".venv", (*CORE, *ELSEWHERE)),
     Stage("connect", ".venv", ("-m", "connect")),
-    Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke or versions")),
+    Stage("oldest-pyspark", ".venv-4.2", (*_ON_OLDER, _GUIDE)),
     Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
-    *(
-        Stage(f"pyspark-{old}", f".venv-{old}", ("tests/spark", *_NEED_SERVERS, "-m", "smoke or versions"))
-        for old in ("4.1", "4.0", "3.5")
-    ),
+    Stage("pyspark-4.1", ".venv-4.1", (*_ON_OLDER, *_LACKING)),
+    *(Stage(f"pyspark-{old}", f".venv-{old}", (*_SOME, *_LACKING)) for old in ("4.0", "3.5")),
     Stage("bare", BARE, ("tests/bare", OF_TABLE, "-m", "not spark and not connect")),
 )
 

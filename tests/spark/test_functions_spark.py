@@ -100,6 +100,7 @@ def test_functions_of_the_session_time_zone(spark: SparkSession, rows: DataFrame
     assert not wrong, wrong
 
 
+@pytest.mark.since("4.2")
 def test_what_fails_in_spark_fails(rows: DataFrame) -> None:
     for text in FAILURES:
         with pytest.raises(ComputationError):

@@ -237,6 +237,7 @@ def test_tables_of_other_formats_stay(delta_spark: SparkSession, schema: str) ->
         sql("SELECT * FROM nothing")
 
 
+@pytest.mark.since("4.2")
 def test_the_change_feed_is_a_table_function(delta_spark: SparkSession, schema: str) -> None:
     sql = delta_spark.sql
     sql("CREATE TABLE t (a INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")

@@ -31,6 +31,7 @@ def rows(frame: DataFrame) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.since("4.2")
 def test_a_connected_catalog_is_a_catalog_of_sql(delta_spark: SparkSession, warehouse: Warehouse) -> None:
     sql, name = delta_spark.sql, warehouse.name
     sql(f"CREATE TABLE {name}.s.nums (a BIGINT, b STRING) USING delta TBLPROPERTIES ('delta.appendOnly' = 'false')")

@@ -76,6 +76,7 @@ def test_a_table_like_another_one(sql: SparkSession, tmp_path: Path) -> None:
     assert made.history()[-1]["operation"] == "CREATE TABLE"
 
 
+@pytest.mark.since("4.2")
 def test_the_place_of_a_table_like_another_one(sql: SparkSession, tmp_path: Path) -> None:
     sql.sql("CREATE TABLE s (x INT, y STRUCT<`z.z`: INT>) USING delta CLUSTER BY (x, y.`z.z`)")
     place = str(tmp_path / "place")

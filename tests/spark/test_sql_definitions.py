@@ -221,6 +221,7 @@ def test_properties_and_the_comment(sql: SparkSession, path: str) -> None:
     assert sql.sql("SHOW TBLPROPERTIES defined ('mine')").collect()[0].value == "changed"
 
 
+@pytest.mark.since("4.2")
 def test_statements_that_change_the_schema_are_described(sql: SparkSession) -> None:
     sql.sql("INSERT WITH SCHEMA EVOLUTION INTO defined BY NAME SELECT 3 AS id, true AS more")
     assert "more" in [row.col_name for row in sql.sql("DESCRIBE defined").collect()]

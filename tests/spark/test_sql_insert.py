@@ -128,6 +128,7 @@ def test_the_session_may_overwrite_only_partitions_with_new_rows(sql: SparkSessi
         sql.conf.unset("spark.sql.sources.partitionOverwriteMode")
 
 
+@pytest.mark.since("4.2")
 def test_schema_evolution_and_options(sql: SparkSession, path: str) -> None:
     insert(sql, "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 3 AS id, true AS more", path)
     assert (3, None, None, True) in rows(sql, path)
@@ -135,6 +136,7 @@ def test_schema_evolution_and_options(sql: SparkSession, path: str) -> None:
     assert DeltaTable.forPath(sql, path).history(1).collect()[0].userMetadata == "why"
 
 
+@pytest.mark.since("4.2")
 def test_schema_evolution_adds_members_of_structs(sql: SparkSession, tmp_path: Path) -> None:
     location = str(tmp_path / "nested")
     sql.sql("SELECT 1 AS id, named_struct('a', 1) AS st").write.format("delta").save(location)

@@ -92,6 +92,7 @@ def test_time_travel(delta_spark: SparkSession, path: str, name: str) -> None:
     assert values(delta_spark.sql(both)) == [4, 5]
 
 
+@pytest.mark.since("4.2")
 def test_time_travel_to_an_expression(delta_spark: SparkSession, path: str, name: str) -> None:
     """Spark resolves the time after it has looked for files of the name."""
     first = Table.open(path, version=0).detail()["lastModified"]
@@ -139,6 +140,7 @@ def test_what_does_not_exist_is_an_error_of_this_package(delta_spark: SparkSessi
         delta_spark.sql(f"SELECT idd FROM {name}")
 
 
+@pytest.mark.since("4.2")
 def test_hidden_columns_and_qualified_columns(delta_spark: SparkSession, path: str, name: str) -> None:
     row = delta_spark.sql(f"SELECT _metadata.row_index, delta.`{path}`.id FROM {name} WHERE id = 5").first()
     assert row is not None

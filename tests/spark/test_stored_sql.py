@@ -129,6 +129,7 @@ def test_functions_on_the_list_are_those_of_spark(spark: SparkSession) -> None:
     assert known | {"timestampadd", "timestampdiff", "try_cast"} >= FUNCTIONS | CURRENT
 
 
+@pytest.mark.since("4.2")
 def test_a_function_of_the_user_does_not_replace_one_of_spark(spark: SparkSession) -> None:
     spark.udf.register("soundex", lambda text: "replaced")
     try:

@@ -47,7 +47,7 @@ def changed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["inserts", "upserts"])
-@pytest.mark.parametrize("is_enabled", [True, False])
+@pytest.mark.parametrize("is_enabled", [True, pytest.param(False, marks=pytest.mark.since("4.2"))])
 def test_new_rows_are_those_of_a_stream_without_spark(
     request: pytest.FixtureRequest, changed: Path, tmp_path: Path, kind: str, is_enabled: bool
 ) -> None:
@@ -69,7 +69,7 @@ def test_new_rows_are_those_of_a_stream_without_spark(
     assert sorted(again.rows + first.batches[0]) == expected
 
 
-@pytest.mark.parametrize("is_enabled", [True, False])
+@pytest.mark.parametrize("is_enabled", [True, pytest.param(False, marks=pytest.mark.since("4.2"))])
 def test_a_query_that_log_clean_up_has_overtaken_goes_on(
     request: pytest.FixtureRequest, tmp_path: Path, is_enabled: bool
 ) -> None:

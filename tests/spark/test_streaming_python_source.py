@@ -59,6 +59,7 @@ def test_a_checkpoint_changes_hands(
     assert [line[0] for line in lines[4:]] == [2, 3, 4, 5]
 
 
+@pytest.mark.since("4.2")
 def test_limits_and_beginnings(
     plain_spark: SparkSession, delta_spark: SparkSession, numbers: Path, tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ def test_limits_and_beginnings(
     assert run(stream(plain_spark, numbers, where="id > 6"), tmp_path / "c5").ids == [7, 8, 10, 20, 21]
 
 
+@pytest.mark.since("4.2")
 def test_a_change_feed(plain_spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "feed"
     properties = {"delta.enableChangeDataFeed": True, "delta.enableDeletionVectors": True}
@@ -91,6 +93,7 @@ def test_a_change_feed(plain_spark: SparkSession, tmp_path: Path) -> None:
     assert len(found.batches) == 3
 
 
+@pytest.mark.since("4.2")
 def test_errors(plain_spark: SparkSession, delta_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
     checkpoint = tmp_path / "c"
     run(stream(plain_spark, numbers), checkpoint)
@@ -103,6 +106,7 @@ def test_errors(plain_spark: SparkSession, delta_spark: SparkSession, numbers: P
             run(stream(plain_spark, numbers, **{option: 0}), tmp_path / option)
 
 
+@pytest.mark.since("4.2")
 def test_internals_that_differ_are_replaced_with_a_warning(
     delta_spark: SparkSession, numbers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,7 +168,6 @@ def test_tables_like_others(delta_spark: SparkSession, path: str, tmp_path: Path
         sql("DROP TABLE IF EXISTS of_versions")
 
 
-
 @pytest.mark.since("4.0")
 def test_identity_columns(delta_spark: SparkSession, path: str) -> None:
     """SQL: identity columns in CREATE TABLE, which Spark parses from 4.0 on"""
