@@ -240,14 +240,17 @@ class LogReplay:
         columns: Sequence[str],
         partition_names: Sequence[str],
         request: FileRequest | None = None,
+        among: reconciliation.Keys | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield live files (`add`) or tombstones (`remove`) with some columns, in no order.
 
-        Files that the predicates of `request` exclude are left out, if that can be decided cheaply.
+        Files that the predicates of `request` exclude are left out, if that can be decided cheaply; so are files whose
+        key is not `among` some keys. The columns then have to be `path`, `deletion_vector` and others.
         """
         fields = [field_of(action, name) for name in columns]
-        stored, sources = self._guarded(lambda: self._begin(action, fields, request))
-        for batches in (self._line_batches(sources, action, fields, partition_names, request), stored):
+        stored, sources = self._guarded(lambda: self._begin(action, fields, request, among))
+        lines = self._line_batches(sources, action, fields, partition_names, request)
+        for batches in (lines if among is None else among.only_named(lines), stored):
             for batch in batches:
                 if len(batch):
                     yield batch.select(list(columns))
@@ -262,20 +265,22 @@ class LogReplay:
         return FileSources(self.checkpoint, self.lines, self.checkpoint_lines, self.keys)
 
     def _begin(
-        self, action: str, fields: list[pa.Field], request: FileRequest | None
+        self, action: str, fields: list[pa.Field], request: FileRequest | None, among: reconciliation.Keys | None
     ) -> tuple[Iterator[pa.RecordBatch], FileSources]:
         """Return the file actions in Parquet files, which threads begin to decode, and where the others are."""
         checkpoint = self.checkpoint
         stored: Iterator[pa.RecordBatch] = iter(())
         if checkpoint is not None and action == "add" and checkpoint.loaded.serves(fields):
             stored = iter((checkpoint.loaded.select(fields, request, self._live_mask),))
+            stored = stored if among is None else among.only_named(stored)
         elif checkpoint is not None:
             checkpoint.open()
             names = [f.name for f in fields]
             internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
             # Threads decode the checkpoint while the lines of the commits are parsed.
             stored = scan_parts(checkpoint.parts(), action, internal, request, self.counters)
-            stored = self.keys.unnamed(stored)
+            # Of a few keys first: what is left is then looked up among those of the commits.
+            stored = self.keys.unnamed(stored if among is None else among.only_named(stored))
         return stored, FileSources(checkpoint, self.lines, self.checkpoint_lines, self.keys)
 
     def line_files(

@@ -43,7 +43,7 @@ def exclusive_files(
         files = [side.read_files(FileRequest(tuple(names))) for side, names in sides]
         keys = [Keys.of_files(side.read_files(FileRequest(_KEY)), side.location) for side, _ in sides]
     else:
-        kept = [list(changed.only_named(side.read_files(FileRequest(tuple(names))))) for side, names in sides]
+        kept = [list(side.read_files(FileRequest(tuple(names)), changed)) for side, names in sides]
         files = [iter(batches) for batches in kept]
         keys = [Keys.of_files(batches, side.location) for batches, (side, _) in zip(kept, sides, strict=True)]
     ours, theirs = files

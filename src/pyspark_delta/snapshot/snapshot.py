@@ -228,9 +228,12 @@ class Snapshot:
         """
         return self._replay.read(commits)
 
-    def read_files(self, request: FileRequest) -> Iterator[pa.RecordBatch]:
-        """The live files that the request's predicates do not exclude, with its columns. Raises CorruptLogError."""
-        yield from self._replay.files("add", request.columns, self.partition_names, request)
+    def read_files(self, request: FileRequest, among: reconciliation.Keys | None = None) -> Iterator[pa.RecordBatch]:
+        """The live files that the request's predicates do not exclude, with its columns. Raises CorruptLogError.
+
+        With `among`, only those with one of these keys; `path` and `deletion_vector` have to be among the columns then.
+        """
+        yield from self._replay.files("add", request.columns, self.partition_names, request, among)
 
     @property
     def has_typed_statistics(self) -> bool:
