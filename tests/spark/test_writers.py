@@ -53,6 +53,7 @@ class Writers:
         assert info(path)["operationParameters"] == {
             "partitionBy": '["p"]',
             "clusterBy": "[]",
+            "description": None,
             "isManaged": "false",
             "properties": '{"delta.checkpointInterval":"5"}',
         }
