@@ -165,3 +165,25 @@ def test_concurrent_rows_conflict_with_what_the_definition_depends_on(delta_spar
             txn.alter().renameColumn("p", "part").addColumn("p", "int")
             txn.delete(condition)
             save(more, path, "append")
+
+
+def test_files_that_get_statistics_are_kept_if_the_transaction_fails(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """CLUSTER BY commits files again with more statistics. They are no files of the transaction."""
+    first = {"delta.dataSkippingNumIndexedCols": "0"}
+    clustered = str(tmp_path / "t")
+    save(delta_spark.range(6), clustered, options=first)
+    table = DeltaTable.forPath(delta_spark, clustered)
+    with failing(InvalidOperationError, "two transactions"), table.transaction() as txn:
+        txn.alter().unsetProperties(*first).clusterBy("id")
+        txn.append(delta_spark.range(6, 9))
+    with failing(MetadataChangedError), table.transaction() as txn:
+        txn.alter().unsetProperties(*first).clusterBy("id")
+        table.alter().setProperties({"mine": "1"})
+    with failing(ZeroDivisionError), table.transaction() as txn:
+        txn.alter().unsetProperties(*first).clusterBy("id")
+        raise ZeroDivisionError
+    assert rows(clustered, "id") == [(number,) for number in range(6)]
+    with table.transaction() as txn:
+        txn.alter().unsetProperties(*first).clusterBy("id")
+    assert Table.open(clustered).detail()["clusteringColumns"] == ["id"]
+    assert rows(clustered, "id") == [(number,) for number in range(6)]

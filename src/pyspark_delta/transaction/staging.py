@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.errors import InvalidOperationError
@@ -40,7 +41,12 @@ def check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfigu
 
 
 def new_files(draft: CommitDraft) -> list[str]:
-    """Return the files that only this draft names, not files that it removes and adds with a deletion vector."""
+    """Return the files that only this draft names, which are deleted if it is discarded.
+
+    Files that the draft removes, and adds with a deletion vector, are in the table; so are files that it has read, and
+    adds again with more statistics.
+    """
     adds, removed = draft.adds.column("path"), draft.removes.column("path").combine_chunks()
-    new = adds.filter(pc.invert(pc.is_in(adds, value_set=removed)))
+    known = pa.concat_arrays([removed, pa.array(sorted(draft.reads.paths), removed.type)])
+    new = adds.filter(pc.invert(pc.is_in(adds, value_set=known)))
     return [*new.to_pylist(), *draft.changes.column("path").to_pylist()]
