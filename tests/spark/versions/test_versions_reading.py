@@ -15,6 +15,8 @@ from tests.spark.versions.frames import ids, load, plan
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import DataFileError, VersionNotFoundError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.reading import read_by_workers
 
 pytestmark = pytest.mark.versions
 
@@ -39,6 +41,14 @@ def test_scan(delta_spark: SparkSession, path: str) -> None:
     assert ids(frame) == [4, 7]
     assert len(frame.inputFiles()) == 3
     assert load(delta_spark, path).selectExpr("max(_metadata.file_size) > 0").head() == (True,)
+
+
+@pytest.mark.since("4.0")
+def test_workers_read(delta_spark: SparkSession, path: str) -> None:
+    """Reading: by workers with Arrow, where Spark's own scan cannot read the files or their store"""
+    assert ids(delta_spark.read.format("deltapy").load(path)) == list(range(10))  # Spark may have found the source
+    found = read_by_workers(delta_spark, Snapshot.load(path), {"where": "k = 1"})
+    assert ids(found) == [1, 4, 7]
 
 
 def test_time_travel(delta_spark: SparkSession, path: str) -> None:

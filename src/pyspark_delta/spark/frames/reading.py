@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from importlib import import_module
 from typing import cast
 
 import pyarrow as pa
@@ -20,7 +19,8 @@ from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.classes import has_data_sources
-from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE, session_time_zone, unwrapped_reader
+from pyspark_delta.spark.conf.data_sources import register_data_source
+from pyspark_delta.spark.conf.sessions import DATA_SOURCE, session_time_zone, unwrapped_reader
 from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.frames.catalyst.scan import (
     catalyst_frame,
@@ -101,7 +101,7 @@ def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[st
     option does. Raises MissingDependencyError.
     """
     prepare_workers(spark)
-    spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
+    register_data_source(spark)
     storage_options = options_for_workers(spark, snapshot.location, snapshot.storage_options)
     given = {"timeZone": session_time_zone(spark), **packed_options(storage_options), **options}
     reader = unwrapped_reader(spark).format(DATA_SOURCE).options(**given)

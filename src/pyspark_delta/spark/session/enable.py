@@ -14,19 +14,24 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from importlib import import_module
 from threading import RLock
 from typing import Any, cast
 
 import pyspark
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
 from pyspark_delta.log.scanner import register_scanner
 from pyspark_delta.spark.conf.classes import classic_frame, has_classic_package, has_data_sources
-from pyspark_delta.spark.conf.conditions import condition_of
-from pyspark_delta.spark.conf.sessions import enabled, is_enabled, set_disabled, set_enabled, settings_like
+from pyspark_delta.spark.conf.data_sources import register_data_source
+from pyspark_delta.spark.conf.sessions import (
+    DATA_SOURCE_MODULE,
+    enabled,
+    is_enabled,
+    set_disabled,
+    set_enabled,
+    settings_like,
+)
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
 from pyspark_delta.spark.engine.checkpoint_scan import SparkCheckpointScanner
 from pyspark_delta.spark.session.format_check import check_statement
@@ -166,18 +171,11 @@ def _unsupported_connect() -> MissingDependencyError:
 
 
 def _register_sources(spark: SparkSession) -> None:
-    """Register the data sources under both names, from the modules in which Spark itself looks them up.
-
-    Where the other Python has this package too, Spark 4.0 has found them and takes none of the same name.
-    """
+    """Register the data sources under both names."""
     if not has_data_sources():
         return
-    for module in ("pyspark_delta", "pyspark_deltapy"):
-        try:
-            spark.dataSource.register(import_module(module).DefaultSource)
-        except AnalysisException as error:
-            if condition_of(error) != "DATA_SOURCE_ALREADY_EXISTS":
-                raise
+    for module in ("pyspark_delta", DATA_SOURCE_MODULE):
+        register_data_source(spark, module)
 
 
 def _warn_of_delta_spark(spark: SparkSession) -> None:

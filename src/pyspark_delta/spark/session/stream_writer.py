@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.spark.conf import write_defaults
-from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE, is_clone, is_enabled
+from pyspark_delta.spark.conf.data_sources import register_data_source
+from pyspark_delta.spark.conf.sessions import DATA_SOURCE, is_clone, is_enabled
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.hadoop.default_system import on_default_system
@@ -183,7 +183,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
                 super().option(name, ", ".join(columns))
         for name, value in table.storage_options.items():
             super().option(name, value)
-        self._delta_session.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
+        register_data_source(self._delta_session)
         super().format(DATA_SOURCE)
         return super().start(to_hadoop(normalize_location(table.path)))
 

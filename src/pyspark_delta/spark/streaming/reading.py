@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any, cast
 
 import pyspark
@@ -18,7 +17,8 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.errors import DeltaWarning, InvalidOperationError, MissingDependencyError, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.classes import has_data_sources
-from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE
+from pyspark_delta.spark.conf.data_sources import register_data_source
+from pyspark_delta.spark.conf.sessions import DATA_SOURCE
 from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.frames.catalyst.error_relay import pass_expected
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
@@ -87,7 +87,7 @@ def stream_by_workers(
             version=pyspark.__version__,
         )
     prepare_workers(spark)
-    spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
+    register_data_source(spark)
     of_storage = {key.lower() for key in read.storage_options}
     plain = {key: value for key, value in given.items() if key.lower() not in (*of_storage, "path")}
     storage_options = options_for_workers(spark, read.location, read.storage_options)
