@@ -32,5 +32,5 @@ class StagedAlteration(Alteration):
     def _commit(self, change: TableChange, snapshot: Snapshot) -> None:
         if change.row_check is not None:
             self.check_rows(snapshot, change.row_check)
-        keeps_files = snapshot.num_files() > 0
+        keeps_files = snapshot.as_committed.num_files() > 0  # counted once for all changes
         self.stage(draft_change(change, snapshot.configuration, keeps_files=keeps_files))

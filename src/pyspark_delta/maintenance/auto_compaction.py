@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.errors import DeltaError, DeltaWarning
-from pyspark_delta.log.commits import read_commits
 from pyspark_delta.log.reconciliation import file_keys
 from pyspark_delta.maintenance.budget import Budget
 from pyspark_delta.maintenance.layout.plan import LayoutPlan
@@ -75,8 +74,7 @@ def compact_after(
 
     `configuration` is that of the committed version; both are None if nothing was committed. `current` opens the latest
     version; it is called only if the table is compacted at all. `place` chooses where the plan runs, by default in this
-    process. An error becomes a DeltaWarning: if it were raised, the
-    caller would write the rows again.
+    process. An error becomes a DeltaWarning: if it were raised, the caller would write the rows again.
     """
     if version is None or configuration is None or not is_auto_compacted(configuration, settings):
         return None
@@ -135,6 +133,6 @@ def plan_auto_compaction(snapshot: Snapshot, version: int, settings: AutoCompact
 
 def _added_paths(snapshot: Snapshot, version: int) -> pa.Array:
     """Return the keys of the files that a commit added."""
-    texts = read_commits(snapshot.store, commits_between(snapshot, version, version))
+    texts = snapshot.read_commits(commits_between(snapshot, version, version))
     chunks = [chunk for text in texts for chunk in Winner(text).added()["path"].chunks]
     return file_keys(pa.concat_arrays(chunks), None, snapshot.location) if chunks else pa.array([], pa.string())

@@ -32,20 +32,20 @@ def exclusive_files(
 ) -> tuple[pa.Table, pa.Table]:
     """Return the live files that only `one` has, and those that only `other` has, two versions of a table.
 
-    Files differ by path or deletion vector (C279). The columns are names of `actions.columns`, `path` and
+    Files differ by path or deletion vector (C144). The columns are names of `actions.columns`, `path` and
     `deletion_vector` among them. Each version is read once, and memory grows with the files that the commits between
     the versions name. If the log lacks one of these commits, each is read twice, and memory grows with all files.
     Raises CorruptLogError.
     """
     sides = ((one, columns), (other, other_columns))
+    files: list[Iterable[pa.RecordBatch]]
     changed = _changed_keys(one, other)
     if changed is None:
         files = [side.read_files(FileRequest(tuple(names))) for side, names in sides]
         keys = [Keys.of_files(side.read_files(FileRequest(_KEY)), side.location) for side, _ in sides]
     else:
-        kept = [list(side.read_files(FileRequest(tuple(names)), changed)) for side, names in sides]
-        files = [iter(batches) for batches in kept]
-        keys = [Keys.of_files(batches, side.location) for batches, (side, _) in zip(kept, sides, strict=True)]
+        files = [list(side.read_files(FileRequest(tuple(names)), changed)) for side, names in sides]
+        keys = [Keys.of_files(batches, side.location) for batches, (side, _) in zip(files, sides, strict=True)]
     ours, theirs = files
     of_ours, of_theirs = keys
     return _table(of_theirs.unnamed(ours), columns), _table(of_ours.unnamed(theirs), other_columns)

@@ -49,7 +49,9 @@ from pyspark_delta.transaction.protocol_upgrade import (
 from pyspark_delta.transaction.row_rules import check_declared
 from pyspark_delta.transaction.statistics_columns import check_statistics_columns
 
-_DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
+DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
+"""How the names of a session's settings for properties of new tables begin."""
+
 _PROTOCOL_PROPERTIES = (MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS)
 
 
@@ -136,7 +138,7 @@ def default_properties(given: Mapping[str, str], defaults: Mapping[str, str]) ->
 
 
 def _is_valid_default(name: str, value: str) -> bool:
-    setting = f"The session setting {_DEFAULTS_PREFIX}{name[len('delta.') :]}"
+    setting = f"The session setting {DEFAULTS_PREFIX}{name[len('delta.') :]}"
     try:
         check_property(name, value)
     except InvalidOptionError as error:

@@ -10,6 +10,7 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.spark.conf.sessions import TIME_ZONE, session_time_zone, settings_like
+from pyspark_delta.transaction.evolution import DEFAULTS_PREFIX
 from pyspark_delta.transaction.write_plan import FileOptions
 from pyspark_delta.write.options import WriteOptions, parse_overwrite_mode, transaction_of
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DELTA = "spark.databricks.delta."
-_PROPERTY_DEFAULTS = f"{_DELTA}properties.defaults."
 _AUTO_RESET = f"{_DELTA}write.txnVersion.autoReset.enabled"
 _TRANSACTION_VERSION = f"{_DELTA}write.txnVersion"
 
@@ -59,8 +59,8 @@ def after_commit(spark: SparkSession) -> None:
 
 def default_properties(spark: SparkSession) -> dict[str, str]:
     """Return the session's properties for new tables, `spark.databricks.delta.properties.defaults.*`."""
-    settings = settings_like(spark, re.escape(_PROPERTY_DEFAULTS) + ".+")
-    return {f"delta.{key.removeprefix(_PROPERTY_DEFAULTS)}": value for key, value in settings.items()}
+    settings = settings_like(spark, re.escape(DEFAULTS_PREFIX) + ".+")
+    return {f"delta.{key.removeprefix(DEFAULTS_PREFIX)}": value for key, value in settings.items()}
 
 
 def file_options(spark: SparkSession, configuration: TableConfiguration, options: WriteOptions) -> FileOptions:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
+from pyspark_delta.ddl.dependents import GENERATION_EXPRESSION
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.protocol.expressions import check_generated_type, check_safe
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
@@ -17,8 +18,6 @@ from pyspark_delta.spark.frames.schemas import empty_frame, from_spark, to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_EXPRESSION = "delta.generationExpression"
-
 
 def check_generated_types(spark: SparkSession, schema: StructType) -> None:
     """Check that the expressions of generated columns have the types of their columns.
@@ -26,7 +25,8 @@ def check_generated_types(spark: SparkSession, schema: StructType) -> None:
     Spark sees no text that is not allowed (`check_safe`). Other faults of an expression are left to the definition of
     the table. Raises InvalidOperationError.
     """
-    generated = {field.name: str(field.metadata[_EXPRESSION]) for field in schema if _EXPRESSION in field.metadata}
+    key = GENERATION_EXPRESSION
+    generated = {field.name: str(field.metadata[key]) for field in schema if key in field.metadata}
     generated = {name: text for name, text in generated.items() if _is_sql(name, text, schema)}
     if not generated:
         return

@@ -18,8 +18,7 @@ from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.schemas import to_spark
-from pyspark_delta.spark.sql.classic.entries import is_external_entry
-from pyspark_delta.spark.sql.classic.relations import CATALYST
+from pyspark_delta.spark.sql.classic.entries import is_external_entry, uri_text
 from pyspark_delta.spark.sql.targets import SqlTable, session_entry
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _details(spark: SparkSession, table: SqlTable) -> Iterator[_Row]:
     yield "Type", str(entry.tableType().name()), ""
     if snapshot.metadata.description is not None:
         yield "Comment", snapshot.metadata.description, ""
-    yield "Location", str(jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(entry.location())), ""
+    yield "Location", uri_text(jvm, entry.location()), ""
     yield "Provider", "delta", ""
     if entry.owner():
         yield "Owner", str(entry.owner()), ""

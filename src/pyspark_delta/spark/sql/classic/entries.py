@@ -63,7 +63,12 @@ def entry_location(jvm: Jvm, entry: Any) -> str:
 
 def location_of_uri(jvm: Jvm, uri: Any) -> str:
     """Return a location that Spark's catalog has as a `java.net.URI`."""
-    return normalize_location(str(jvm.type(f"{CATALYST}.catalog.CatalogUtils").URIToString(uri)))
+    return normalize_location(uri_text(jvm, uri))
+
+
+def uri_text(jvm: Jvm, uri: Any) -> str:
+    """Return the text of a `java.net.URI` as users write it, without escapes."""
+    return str(jvm.static(f"{CATALYST}.catalog.CatalogUtils", "URIToString")(uri))
 
 
 def write_entry(jvm: Jvm, catalog: Any, identifier: Any, snapshot: Snapshot, *, is_external: bool) -> None:

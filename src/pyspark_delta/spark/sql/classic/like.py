@@ -21,6 +21,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import elements, node_name, texts
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.frames.tables import read_options
 from pyspark_delta.spark.sql.classic.definitions import declared_field
+from pyspark_delta.spark.sql.classic.entries import uri_text
 from pyspark_delta.spark.sql.classic.plans import named_table, option
 from pyspark_delta.spark.sql.destinations import destination_of
 from pyspark_delta.spark.sql.targets import (
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 _STATEMENT = "CREATE TABLE LIKE"
 _COMMAND = "CreateTableLikeCommand"  # of PySpark 4.1 and older
-_CATALOG_UTILS = "org.apache.spark.sql.catalyst.catalog.CatalogUtils"
 _Parts: TypeAlias = "tuple[tuple[str, ...] | None, tuple[str, ...] | None, str | None, bool]"
 
 LIKE_NODES = ("CreateTableLike", _COMMAND)
@@ -89,7 +89,7 @@ def _of_command(spark: SparkSession, node: Any) -> _Parts:
     storage = node.fileFormat()
     location = option(storage.locationUri())
     if location is not None:
-        location = jvm_of(spark).static(_CATALOG_UTILS, "URIToString")(location)
+        location = uri_text(jvm_of(spark), location)
     has_storage = bool(storage.serde().isDefined() or storage.inputFormat().isDefined())
     return tuple(target), tuple(source), location, has_storage
 
