@@ -31,7 +31,7 @@ def workload(scale: Scale) -> Workload:
         (
             Peer(OURS, f"{_HERE}:ours", inner=_INNER, processes=_PROCESSES, session=True),
             Peer(PARQUET, f"{_HERE}:parquet", inner=_INNER, processes=_PROCESSES, session=True),
-            Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", _INNER, _PROCESSES, session=True),
+            Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", _INNER, processes=1, session=True),
             Peer(PYTHON_SOURCE, f"{_HERE}:python_source", inner=_INNER, processes=_PROCESSES, session=True),
         ),
         (
@@ -96,7 +96,7 @@ def _prepared(
     spark = session(reader)
     if followed:
         return _followed(spark, source)
-    schema = spark.read.parquet(location).schema
+    schema = spark.read.format(source).load(location).schema
     # The initial snapshot has no changes: the feed begins with the first version.
     options = {"readChangeFeed": "true", "startingVersion": "1"} if changes else {}
     if limit is not None:

@@ -29,7 +29,7 @@ def workload(scale: Scale) -> Workload:
             Peer(OURS, f"{_HERE}:ours", inner=_INNER, processes=_PROCESSES, session=True),
             Peer(SNAPPY, f"{_HERE}:snappy", inner=_INNER, processes=_PROCESSES, session=True),
             Peer(PARQUET, f"{_HERE}:parquet", inner=_INNER, processes=_PROCESSES, session=True),
-            Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", _INNER, _PROCESSES, session=True),
+            Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", _INNER, processes=1, session=True),
         ),
         (
             Variant(f"{size(scale.rows)} rows in {BATCHES} batches", rows, {"files": 1}, goals),
