@@ -60,7 +60,8 @@ spark.stop()
 """
 
 
-DESCRIBED = tuple(f"DESCRIBE EXTENDED {name}" for name in ("theirs", "outside", "ours", "checked"))
+_SHOWN = ("DESCRIBE EXTENDED", "SHOW TBLPROPERTIES")
+DESCRIBED = tuple(f"{words} {name}" for name in ("theirs", "outside", "ours", "checked") for words in _SHOWN)
 
 
 def answer(peer: DeltaSpark, python: Path | str, script: str, *arguments: str) -> Any:

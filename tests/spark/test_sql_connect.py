@@ -137,7 +137,9 @@ def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, 
         spark.sql(f"CREATE TABLE {made} AS SELECT 1 AS a")
     spark.sql(f"ALTER TABLE {made} SET TBLPROPERTIES ('a' = 'b')")
     spark.sql(f"ALTER TABLE {made} ADD COLUMNS (more STRING)")
-    assert rows(spark, f"SHOW TBLPROPERTIES {made}") == [("a", "b")]
+    assert rows(spark, f"SHOW TBLPROPERTIES {made} (a)") == [("a", "b")]
+    assert ("delta.minWriterVersion", "2") in rows(spark, f"SHOW TBLPROPERTIES {made}")
+    assert ("Namespace", "delta", "") in rows(spark, f"DESCRIBE EXTENDED {made}")
     assert [row[0] for row in rows(spark, f"DESCRIBE {made}")][:3] == ["id", "k", "more"]
     assert spark.sql(f"DESCRIBE HISTORY {made} LIMIT 1").first()["operation"] == "ADD COLUMNS"  # type: ignore[index]
     assert rows(spark, f"RESTORE {made} TO VERSION AS OF 0")[0][1] == 2

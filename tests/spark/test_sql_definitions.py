@@ -96,6 +96,72 @@ def test_describe_extended_shows_what_the_log_declares(delta_spark: SparkSession
     assert location.startswith("file:/")
 
 
+def test_show_create_table_creates_the_same_table(sql: SparkSession, tmp_path: Path) -> None:
+    """For a name of Spark's catalog, one with a location, a path, and a name of a connected catalog."""
+    warehouse = Warehouse(tmp_path / "w")
+    columns = (
+        "(id BIGINT NOT NULL COMMENT 'it''s', s STRUCT<a: INT NOT NULL, b: VARCHAR(3)> COMMENT 'of s', "
+        "d INT DEFAULT 4, g BIGINT GENERATED ALWAYS AS (id + 1), "
+        "n BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 7)) USING delta "
+    )
+    properties = "'delta.enableChangeDataFeed' = 'true', 'delta.feature.deletionVectors' = 'supported'"
+    rest = f"COMMENT 'about' TBLPROPERTIES ({properties})"
+    made = {
+        "made": f"{columns} PARTITIONED BY (d) {rest}",
+        "outside": f"{columns} CLUSTER BY (id, s.a) LOCATION '{tmp_path}/outside' {rest}",
+        f"delta.`{tmp_path}/path`": f"{columns} CLUSTER BY (id) {rest}",
+        warehouse.full("t"): f"{columns} {rest}",
+    }
+    try:
+        for number, (name, definition) in enumerate(made.items()):
+            copy = f"delta.`{tmp_path}/copy{number}`"
+            sql.sql(f"CREATE TABLE {name} {definition}")
+            [(text,)] = sql.sql(f"SHOW CREATE TABLE {name}").collect()
+            assert (f"LOCATION 'file:{tmp_path}/outside'" in text) == (name == "outside")
+            text = text.replace(f"LOCATION 'file:{tmp_path}/outside'\n", "")
+            sql.sql(f"CREATE TABLE {copy} {text[text.index('(') :]}")
+            before, after = (DeltaTable.forName(sql, one) for one in (name, copy))
+            assert after.toDF().schema == before.toDF().schema
+            facts = ("description", "partitionColumns", "clusteringColumns", "properties")
+            one, other = (table.detail().collect()[0] for table in (before, after))
+            assert [one[fact] for fact in facts] == [other[fact] for fact in facts]
+            assert set(one.tableFeatures) - {"catalogManaged"} == set(other.tableFeatures)
+        with pytest.raises(InvalidOperationError, match="Leave AS SERDE out"):
+            sql.sql("SHOW CREATE TABLE defined AS SERDE")
+    finally:
+        for name in ("made", "outside"):
+            sql.sql(f"DROP TABLE IF EXISTS {name}")
+        disconnect_catalog(warehouse.name)
+
+
+def test_tables_are_described_by_every_name(sql: SparkSession, path: str, tmp_path: Path) -> None:
+    """Paths, versions of paths and names of connected catalogs."""
+    warehouse = Warehouse(tmp_path / "w")
+    try:
+        sql.sql(f"CREATE TABLE {warehouse.full('t')} (id BIGINT) USING delta CLUSTER BY (id)")
+        sql.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('mine' = 'yes')")
+        expected = {
+            f"delta.`{path}`": ("spark_catalog", "delta", path, "mine=yes"),
+            warehouse.full("t"): (warehouse.name, "s", "t", '[clusteringColumns=[["id"]],'),
+        }
+        for name, (catalog, schema, table, properties) in expected.items():
+            found = {row[0]: row[1] for row in sql.sql(f"DESCRIBE EXTENDED {name}").collect()}
+            assert (found["Catalog"], found["Namespace"], found["Database"]) == (catalog, schema, schema)
+            assert (found["Table"], found["Provider"]) == (table, "delta")
+            assert properties in found["Table Properties"]
+        old = f"delta.`{path}@v0`"
+        assert "mine" not in [row.key for row in sql.sql(f"SHOW TBLPROPERTIES {old}").collect()]
+        assert sql.sql(f"SHOW COLUMNS IN {old}").count() == 3
+        assert "mine" not in sql.sql(f"SHOW CREATE TABLE {old}").collect()[0][0]
+        missing = sql.sql("SHOW TBLPROPERTIES defined ('nope')").collect()[0].value
+        assert missing == "Table spark_catalog.default.defined does not have property: nope"
+        names = [sql.sql(f"DESCRIBE DETAIL {one}").collect()[0].name for one in ("defined", *expected)]
+        assert names == ["spark_catalog.default.defined", None, warehouse.full("t")]
+        assert DeltaTable.forName(sql, "defined").alias("a").detail().collect()[0].name == names[0]
+    finally:
+        disconnect_catalog(warehouse.name)
+
+
 def test_describe_shows_partition_columns(delta_spark: SparkSession) -> None:
     delta_spark.sql("CREATE TABLE described (id LONG, p STRING COMMENT 'part') USING delta PARTITIONED BY (p)")
     try:

@@ -24,11 +24,12 @@ import pyarrow.compute as pc
 
 from pyspark_delta.errors import DeltaError, InvalidOperationError, InvalidOptionError, SchemaMismatchError
 from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT, GENERATION_EXPRESSION, IDENTITY_START
 from pyspark_delta.schema.types import StructType
 
 _BLOCK = 8 << 20  # bytes that are read at once; a row of JSON must not be longer
 _HAS_ZONE = r"\d:\d.*(Z|[+-]\d\d(:?\d\d)?)$"
-_COMPUTED = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
+_COMPUTED = (GENERATION_EXPRESSION, IDENTITY_START, CURRENT_DEFAULT)
 
 
 class Format(StrEnum):

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from pyspark_delta.ddl.change import TableChange, require_text, with_properties, with_schema
-from pyspark_delta.ddl.dependents import GENERATION_EXPRESSION, check_no_dependents
+from pyspark_delta.ddl.dependents import check_no_dependents
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
@@ -16,6 +16,13 @@ from pyspark_delta.protocol.properties import STATS_COLUMNS, lookup
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
+from pyspark_delta.schema.declaration_keys import (
+    COMMENT,
+    CURRENT_DEFAULT,
+    EXISTS_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_START,
+)
 from pyspark_delta.schema.edits import (
     After,
     First,
@@ -33,11 +40,6 @@ from pyspark_delta.schema.edits import drop_columns as remove_columns
 from pyspark_delta.schema.inner_names import follow_change, follow_drops
 from pyspark_delta.schema.json import dump_json, type_to_json
 from pyspark_delta.schema.types import ArrayType, MapType, StructField, StructType
-
-COMMENT = "comment"
-CURRENT_DEFAULT = "CURRENT_DEFAULT"
-EXISTS_DEFAULT = "EXISTS_DEFAULT"
-_IDENTITY_START = "delta.identity.start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def set_default(configuration: TableConfiguration, path: Path, expression: str |
             f"Only top-level columns have defaults; '{column_path_text(path)}' is a nested field."
         )
     metadata = find_column(configuration.schema, path).metadata
-    if expression is not None and (GENERATION_EXPRESSION in metadata or _IDENTITY_START in metadata):
+    if expression is not None and (GENERATION_EXPRESSION in metadata or IDENTITY_START in metadata):
         raise InvalidOperationError(
             f"The column '{column_path_text(path)}' is generated, so it cannot have a default.",
             error_class="DELTA_DEFAULT_COLUMN_IS_GENERATED",
@@ -180,7 +182,7 @@ def _check_new(column: NewColumn) -> None:
             error_class="DELTA_ADD_COLUMN_NOT_NULL",
             column=name,
         )
-    if column.field.metadata.keys() & {GENERATION_EXPRESSION, _IDENTITY_START}:
+    if column.field.metadata.keys() & {GENERATION_EXPRESSION, IDENTITY_START}:
         raise InvalidOperationError(
             f"The new column '{name}' is generated; generated and identity columns can only be declared when a table "
             "is created. Write a new table.",

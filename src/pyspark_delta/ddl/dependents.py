@@ -11,9 +11,8 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expressions import INVARIANT, invariant_condition
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
 from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.declaration_keys import GENERATION_EXPRESSION
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
-
-GENERATION_EXPRESSION = "delta.generationExpression"
 
 
 def check_no_dependents(configuration: TableConfiguration, paths: Sequence[Sequence[str]], what: str) -> None:

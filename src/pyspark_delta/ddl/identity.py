@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.name_resolution import suggestion
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
-from pyspark_delta.protocol.identity import MARK, STEP, move_marks
+from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK, IDENTITY_STEP
 from pyspark_delta.schema.json import dump_json, type_to_json
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.snapshot import Snapshot
@@ -21,7 +22,7 @@ _REPAIR = Operation("SYNC IDENTITY")
 def identity_field(snapshot: Snapshot, column: tuple[str, ...]) -> StructField:
     """Return the identity column of a name. Raises InvalidOperationError for any other column."""
     field = snapshot.schema.find(column[0]) if len(column) == 1 else None
-    if field is None or STEP not in field.metadata:
+    if field is None or IDENTITY_STEP not in field.metadata:
         name = column_path_text(column)
         what = f"There is no column '{name}'" if field is None else f"The column '{name}' is not an identity column"
         hint = suggestion(column, snapshot.schema) if field is None else "SYNC IDENTITY takes identity columns only."
@@ -35,7 +36,7 @@ def identity_field(snapshot: Snapshot, column: tuple[str, ...]) -> StructField:
 
 def counts_up(field: StructField) -> bool:
     """Return True if the values of an identity column grow: their mark is then the largest one."""
-    return bool(field.metadata[STEP] > 0)
+    return bool(field.metadata[IDENTITY_STEP] > 0)
 
 
 def sync_identity(snapshot: Snapshot, field: StructField, mark: int, engine_info: str) -> None:
@@ -47,7 +48,7 @@ def sync_identity(snapshot: Snapshot, field: StructField, mark: int, engine_info
         "name": field.name,
         "type": type_to_json(field.type),
         "nullable": field.nullable,
-        "metadata": {key: value for key, value in field.metadata.items() if key != MARK},
+        "metadata": {key: value for key, value in field.metadata.items() if key != IDENTITY_MARK},
     }
     operation = Operation("CHANGE COLUMN", {"column": dump_json(described).decode()})
     commit_marks(snapshot, {field.name: mark}, engine_info, operation)

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from pyspark_delta.ddl.create import TableDefinition
 from pyspark_delta.protocol.configuration import CATALOG_MANAGED, CLONE_OF, OF_ONE_HISTORY
-from pyspark_delta.protocol.identity import MARK
 from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID, MATERIALIZED_ROW_ID
 from pyspark_delta.schema.column_ids import MAPPING_KEYS, without_keys
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK
 from pyspark_delta.schema.widening import TYPE_CHANGES
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.protocol_upgrade import features_of
 
 _NOT_COPIED = frozenset((*OF_ONE_HISTORY, MATERIALIZED_ROW_ID.name, COLUMN_MAPPING_MAX_ID.name, CLONE_OF))
-_FIELD_KEYS = frozenset((*MAPPING_KEYS, MARK, TYPE_CHANGES))
+_FIELD_KEYS = frozenset((*MAPPING_KEYS, IDENTITY_MARK, TYPE_CHANGES))
 
 
 def definition_like(source: Snapshot, properties: Mapping[str, str]) -> TableDefinition:

@@ -7,12 +7,13 @@ from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT
 
 
 class AllowColumnDefaults(TableFeature):
     name = "allowColumnDefaults"
     declaration_check = "P07"
-    KEY = "CURRENT_DEFAULT"
+    KEY = CURRENT_DEFAULT
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)

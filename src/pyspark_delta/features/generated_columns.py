@@ -7,12 +7,13 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expressions import check_expression
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.schema.declaration_keys import GENERATION_EXPRESSION
 
 
 class GeneratedColumns(TableFeature):
     name = "generatedColumns"
     declaration_check = "P07"
-    KEY = "delta.generationExpression"
+    KEY = GENERATION_EXPRESSION
     legacy_writer_version = 4
 
     def uses(self, configuration: TableConfiguration) -> bool:

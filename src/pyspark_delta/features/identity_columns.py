@@ -5,17 +5,23 @@ from __future__ import annotations
 from pyspark_delta.errors import InvalidOperationError, InvalidTableError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
-from pyspark_delta.protocol.identity import ALLOW_EXPLICIT_INSERT, MARK, START, STEP, next_number
+from pyspark_delta.protocol.identity import next_number
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.schema.declaration_keys import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from pyspark_delta.schema.types import LONG, StructField
 
 
 class IdentityColumns(TableFeature):
     name = "identityColumns"
     declaration_check = "P08"
-    KEYS = (START, STEP, MARK, ALLOW_EXPLICIT_INSERT)
+    KEYS = (IDENTITY_START, IDENTITY_STEP, IDENTITY_MARK, IDENTITY_ALLOW_EXPLICIT_INSERT)
     legacy_writer_version = 6
-    rebase_safe_field_keys = (MARK,)
+    rebase_safe_field_keys = (IDENTITY_MARK,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, *self.KEYS)
@@ -30,27 +36,27 @@ class IdentityColumns(TableFeature):
                 continue
             if field.type != LONG:
                 raise _illegal(field, f"is of type {field.type}, not long", "UNSUPPORTED_DATA_TYPE")
-            if field.metadata.get(STEP) == 0:
+            if field.metadata.get(IDENTITY_STEP) == 0:
                 raise _illegal(field, "has the step 0", "ILLEGAL_STEP")
             if field.name in configuration.partition_columns:
                 raise _illegal(field, "is a partition column", "PARTITION_NOT_SUPPORTED")
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
         """Return the identity columns, each with the next value after its high-water mark (C399)."""
-        return tuple(_computed(field) for field in configuration.schema if START in field.metadata)
+        return tuple(_computed(field) for field in configuration.schema if IDENTITY_START in field.metadata)
 
 
 def _computed(field: StructField) -> ComputedColumn:
-    _number(field, START)
-    if not (step := _number(field, STEP)):
+    _number(field, IDENTITY_START)
+    if not (step := _number(field, IDENTITY_STEP)):
         raise InvalidTableError(
             f"The identity column '{field.name}' has the step 0, so it cannot generate values. Change the step with "
             "the engine that declared the column.",
             column=field.name,
         )
-    if field.metadata.get(MARK) is not None:
-        _number(field, MARK)
-    explicit = field.metadata.get(ALLOW_EXPLICIT_INSERT) is True
+    if field.metadata.get(IDENTITY_MARK) is not None:
+        _number(field, IDENTITY_MARK)
+    explicit = field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT) is True
     kind = ComputedKind.IDENTITY_BY_DEFAULT if explicit else ComputedKind.IDENTITY_ALWAYS
     return ComputedColumn(field.name, kind, start=next_number(field), step=step)
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyspark_delta.features import supported_features
-from pyspark_delta.protocol.identity import MARK
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK
 from pyspark_delta.schema.json import dump_json
 from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 
-_HIDDEN = ("delta.columnMapping.", MARK)  # keys of field metadata that writers maintain
+_HIDDEN = ("delta.columnMapping.", IDENTITY_MARK)  # keys of field metadata that writers maintain
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from pyspark_delta.catalog.connections import connected_catalog, connected_names, find_catalog
+from pyspark_delta.ddl.create_statement import create_statement
 from pyspark_delta.errors import CatalogNameExistsError, CatalogNameNotFoundError, InvalidOperationError
+from pyspark_delta.inspection.described import Place, Row, declared_properties, details
 from pyspark_delta.interpreter import results
 from pyspark_delta.interpreter.session import Session
-from pyspark_delta.parser.arguments import sql_literal
 from pyspark_delta.parser.catalog_statements import (
     CatalogStatement,
     CreateSchema,
@@ -132,12 +133,9 @@ def show_partitions(statement: ShowPartitions, session: Session) -> pa.Table:
 
 
 def show_properties(statement: ShowProperties, session: Session) -> pa.Table:
-    """Return the properties of a table, or one of them."""
-    properties = dict(sorted(session.open(statement.table).metadata.configuration.items()))
-    if statement.key is not None:
-        missing = f"Table {_shown(statement.table)} does not have property: {statement.key}"
-        properties = {statement.key: properties.get(statement.key, missing)}
-    return results.texts(key=list(properties), value=list(properties.values()))
+    """Return the properties of a table, with protocol versions and table features, or one of them."""
+    properties = declared_properties(session.open(statement.table).snapshot)
+    return results.properties(properties, statement.key, _shown(statement.table))
 
 
 def describe_table(statement: DescribeTable, session: Session) -> pa.Table:
@@ -145,37 +143,32 @@ def describe_table(statement: DescribeTable, session: Session) -> pa.Table:
     table = session.open(statement.table)
     if statement.column:
         return _described_column(table, statement)
-    lines = [_line(field) for field in table.schema]
+    lines: list[Row] = [_line(field) for field in table.schema]
     if table.partition_columns:
         partitions = [field for field in table.schema if field.name in table.partition_columns]
         lines += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), *map(_line, partitions)]
     if statement.extended:
-        lines += [("", "", ""), ("# Detailed Table Information", "", ""), *_details(table, statement.table)]
+        lines += _details(table, statement.table)
     names = results.COLUMNS.names
     return pa.Table.from_pylist([dict(zip(names, line, strict=True)) for line in lines], results.COLUMNS)
 
 
-def _line(field: StructField) -> tuple[str, str, str | None]:
+def _line(field: StructField) -> Row:
     comment = field.metadata.get("comment")
-    return field.name, _type(field), None if comment is None else str(comment)
+    data_type = declared_type(field.type, declared_lengths(field))
+    return field.name, data_type, None if comment is None else str(comment)
 
 
-def _type(field: StructField) -> str:
-    """Return the type of a column as Spark spells it, with declared lengths of texts."""
-    return declared_type(field.type, declared_lengths(field))
-
-
-def _details(table: Table, reference: TableReference) -> list[tuple[str, str, str]]:
-    metadata = table.metadata
-    properties = ",".join(f"{key}={value}" for key, value in sorted(metadata.configuration.items()))
-    facts = {
-        "Name": _shown(reference),
-        "Location": table.location,
-        "Provider": "delta",
-        "Comment": metadata.description or "",
-        "Table Properties": f"[{properties}]",
-    }
-    return [(name, value, "") for name, value in facts.items() if value]
+def _details(table: Table, reference: TableReference) -> Iterator[Row]:
+    snapshot = table.snapshot
+    name = reference.parts if isinstance(reference, TableName) else ("delta", reference.path)
+    place = Place(
+        name=name,
+        location=table.location,
+        properties=declared_properties(snapshot),
+        is_managed=snapshot.configuration.is_catalog_managed,
+    )
+    return details(snapshot, place)
 
 
 def _described_column(table: Table, statement: DescribeTable) -> pa.Table:
@@ -194,39 +187,8 @@ def _described_column(table: Table, statement: DescribeTable) -> pa.Table:
 
 def show_create_table(statement: ShowCreateTable, session: Session) -> pa.Table:
     """Return a statement that creates the table without its rows."""
-    table = session.open(statement.table)
-    columns = ",\n".join(f"  {_definition(field)}" for field in table.schema)
-    lines = [f"CREATE TABLE {_shown(statement.table)} (\n{columns})", "USING delta"]
-    if table.partition_columns:
-        lines.append(f"PARTITIONED BY ({', '.join(map(quoted, table.partition_columns))})")
-    clustering = table.snapshot.clustering_columns()
-    if clustering:
-        lines.append(f"CLUSTER BY ({', '.join(clustering)})")
-    if table.metadata.description:
-        lines.append(f"COMMENT {sql_literal(table.metadata.description)}")
-    properties = sorted(table.metadata.configuration.items())
-    if properties:
-        shown = ",\n".join(f"  {sql_literal(key)} = {sql_literal(value)}" for key, value in properties)
-        lines.append(f"TBLPROPERTIES (\n{shown})")
-    return results.texts(createtab_stmt=["\n".join(lines)])
-
-
-def _definition(field: StructField) -> str:
-    metadata = field.metadata
-    parts = [quoted(field.name), _type(field)]
-    if not field.nullable:
-        parts.append("NOT NULL")
-    if "delta.generationExpression" in metadata:
-        parts.append(f"GENERATED ALWAYS AS ({metadata['delta.generationExpression']})")
-    if "delta.identity.step" in metadata:
-        kind = "BY DEFAULT" if metadata.get("delta.identity.allowExplicitInsert") else "ALWAYS"
-        start, step = metadata["delta.identity.start"], metadata["delta.identity.step"]
-        parts.append(f"GENERATED {kind} AS IDENTITY (START WITH {start} INCREMENT BY {step})")
-    if "CURRENT_DEFAULT" in metadata:
-        parts.append(f"DEFAULT {metadata['CURRENT_DEFAULT']}")
-    if "comment" in metadata:
-        parts.append(f"COMMENT {sql_literal(str(metadata['comment']))}")
-    return " ".join(parts)
+    snapshot = session.open(statement.table).snapshot
+    return results.texts(createtab_stmt=[create_statement(snapshot, _shown(statement.table))])
 
 
 def _shown(reference: TableReference) -> str:

@@ -46,8 +46,11 @@ from pyspark_delta.transaction.commit_info import engine_info
 
 
 def describe_detail(statement: DescribeDetail, session: Session) -> pa.Table:
-    """Return the one row of `Table.detail`."""
-    return rows(DETAIL, [session.open(statement.table).detail()])
+    """Return the one row of `Table.detail`, with the name of a table of a catalog."""
+    detail, name = session.open(statement.table).detail(), session.names.resolve(statement.table).name
+    if name is not None:
+        detail["name"] = ".".join((name.catalog, name.schema, name.name))
+    return rows(DETAIL, [detail])
 
 
 def describe_history(statement: DescribeHistory, session: Session) -> pa.Table:

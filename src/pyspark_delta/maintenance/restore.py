@@ -25,7 +25,7 @@ from pyspark_delta.maintenance.missing_files import missing_files
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation, ReadSet
-from pyspark_delta.protocol.identity import MARK, move_marks
+from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.protocol.properties import (
     CHECKPOINT_PROTECTION_VERSION,
     COLUMN_MAPPING_MAX_ID,
@@ -33,6 +33,7 @@ from pyspark_delta.protocol.properties import (
     IN_COMMIT_TIMESTAMP_TIME,
     IN_COMMIT_TIMESTAMP_VERSION,
 )
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.difference import exclusive_files
 from pyspark_delta.transaction.attempts import commit_draft
@@ -181,7 +182,7 @@ def _restored_metadata(before: TableConfiguration, target: TableConfiguration) -
     properties |= lasting_properties(before)
     metadata = replace(target.metadata, id=before.metadata.id, configuration=properties)
     restored = TableConfiguration(target.protocol, metadata, target.location)
-    marks = {field.name: field.metadata[MARK] for field in before.schema if MARK in field.metadata}
+    marks = {field.name: field.metadata[IDENTITY_MARK] for field in before.schema if IDENTITY_MARK in field.metadata}
     return move_marks(restored, marks) or metadata
 
 

@@ -17,6 +17,7 @@ from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.column_ids import assign_nested_ids, missing_nested_ids
 from pyspark_delta.schema.column_mapping import mapping_mode
+from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT
 from pyspark_delta.schema.json import parse_type, schema_to_json
 from pyspark_delta.schema.traversal import fields_in, types_in
 from pyspark_delta.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
@@ -142,7 +143,7 @@ def with_nested_ids(configuration: TableConfiguration) -> TableConfiguration:
 def check_literal_defaults(schema: StructType, feature: str) -> None:
     """Check that defaults of columns are constants that Iceberg can store, not expressions."""
     for field in fields_in(schema):
-        text = field.metadata.get("CURRENT_DEFAULT")
+        text = field.metadata.get(CURRENT_DEFAULT)
         if isinstance(text, str) and not is_literal(text):
             raise violation(
                 feature,

@@ -10,18 +10,14 @@ from dataclasses import replace
 
 from pyspark_delta.actions.model import Metadata
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK, IDENTITY_START, IDENTITY_STEP
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import StructField, StructType
-
-START = "delta.identity.start"
-STEP = "delta.identity.step"
-MARK = "delta.identity.highWaterMark"
-ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
 
 def next_number(field: StructField) -> int:
     """Return the next value of an identity column after the high-water mark: the next `start + k * step` (C399)."""
-    start, step, mark = field.metadata[START], field.metadata[STEP], field.metadata.get(MARK)
+    start, step, mark = field.metadata[IDENTITY_START], field.metadata[IDENTITY_STEP], field.metadata.get(IDENTITY_MARK)
     return int(start if mark is None else start + max(0, (mark - start) // step + 1) * step)
 
 
@@ -31,7 +27,7 @@ def move_marks(configuration: TableConfiguration, marks: Mapping[str, int]) -> M
     for field in configuration.schema:
         mark = marks.get(field.name)
         if mark is not None and _is_beyond(mark, field):
-            field = replace(field, metadata={**field.metadata, MARK: mark})
+            field = replace(field, metadata={**field.metadata, IDENTITY_MARK: mark})
             moved = True
         fields.append(field)
     if not moved:
@@ -49,14 +45,14 @@ def differ_in_marks_only(before: TableConfiguration, after: TableConfiguration) 
 
 
 def _is_beyond(mark: int, field: StructField) -> bool:
-    known = field.metadata.get(MARK)
-    return known is None or (mark - known) * field.metadata[STEP] > 0
+    known = field.metadata.get(IDENTITY_MARK)
+    return known is None or (mark - known) * field.metadata[IDENTITY_STEP] > 0
 
 
 def _without_marks(configuration: TableConfiguration) -> tuple[Metadata, StructType]:
     plain = StructType(
         tuple(
-            replace(field, metadata={key: value for key, value in field.metadata.items() if key != MARK})
+            replace(field, metadata={key: value for key, value in field.metadata.items() if key != IDENTITY_MARK})
             for field in configuration.schema
         )
     )

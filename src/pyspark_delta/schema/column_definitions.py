@@ -11,7 +11,14 @@ from typing import Any
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors
-from pyspark_delta.schema.text_lengths import DECLARED_TYPE
+from pyspark_delta.schema.declaration_keys import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
+from pyspark_delta.schema.text_lengths import length_metadata
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
@@ -81,12 +88,14 @@ def parse_column(name: str, text: str) -> StructField:
         parsed = exp.DataType.build(text, dialect=_DIALECT)
     except (sqlglot_errors.SqlglotError, ValueError) as error:
         raise _invalid(text, f"a type for the column '{name}', such as 'bigint'", error) from None
-    return StructField(name, _data_type(parsed), True, _declared(parsed))
+    data_type = _data_type(parsed)
+    return StructField(name, data_type, True, length_metadata(parsed, data_type))
 
 
 def _field(definition: exp.ColumnDef) -> StructField:
     kind = definition.args["kind"]
-    nullable, metadata = True, _declared(kind)
+    data_type = _data_type(kind)
+    nullable, metadata = True, length_metadata(kind, data_type)
     for constraint in definition.args.get("constraints") or ():
         match constraint.kind:
             case exp.NotNullColumnConstraint() as found:
@@ -94,14 +103,14 @@ def _field(definition: exp.ColumnDef) -> StructField:
             case exp.CommentColumnConstraint() as found:
                 metadata["comment"] = found.this.name
             case exp.DefaultColumnConstraint() as found:
-                metadata["CURRENT_DEFAULT"] = found.this.sql(_DIALECT)
+                metadata[CURRENT_DEFAULT] = found.this.sql(_DIALECT)
             case exp.ComputedColumnConstraint() as found:
-                metadata["delta.generationExpression"] = found.this.sql(_DIALECT)
+                metadata[GENERATION_EXPRESSION] = found.this.sql(_DIALECT)
             case exp.GeneratedAsIdentityColumnConstraint() as found:
                 metadata |= _identity(found)
             case found:
                 raise _invalid(definition.sql(_DIALECT), f"supported: {found.sql(_DIALECT)} has no meaning in Delta")
-    return StructField(definition.this.name, _data_type(kind), nullable, metadata)
+    return StructField(definition.this.name, data_type, nullable, metadata)
 
 
 def _identity(found: exp.GeneratedAsIdentityColumnConstraint) -> dict[str, object]:
@@ -112,9 +121,9 @@ def _identity(found: exp.GeneratedAsIdentityColumnConstraint) -> dict[str, objec
     if not numbers["step"]:
         raise InvalidOperationError("The step of an identity column must not be 0.")
     return {
-        "delta.identity.start": numbers["start"],
-        "delta.identity.step": numbers["step"],
-        "delta.identity.allowExplicitInsert": not found.this,
+        IDENTITY_START: numbers["start"],
+        IDENTITY_STEP: numbers["step"],
+        IDENTITY_ALLOW_EXPLICIT_INSERT: not found.this,
     }
 
 
@@ -137,13 +146,6 @@ def _data_type(parsed: Any) -> DataType:
         case _ if kind in _TYPES:
             return _TYPES[kind]
     raise _invalid(parsed.sql(_DIALECT), "a type that Delta tables have")
-
-
-def _declared(parsed: Any) -> dict[str, object]:
-    """Return the metadata that keeps declared lengths of texts, as Spark writes it."""
-    limited = (exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR)
-    found = any(part.this in limited and part.expressions for part in parsed.find_all(exp.DataType))
-    return {DECLARED_TYPE: parsed.sql("spark").lower()} if found else {}
 
 
 def _invalid(text: str, wanted: str, error: Exception | None = None) -> InvalidOperationError:

@@ -34,6 +34,12 @@ def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:
     return {} if parsed is None else dict(_limited(parsed, field.type, ()))
 
 
+def length_metadata(declared: exp.DataType, data_type: DataType) -> dict[str, object]:
+    """Return the metadata that keeps the declared lengths in a parsed type; `data_type` is the type without them."""
+    lengths = dict(_limited(declared, data_type, ()))
+    return {DECLARED_TYPE: declared_type(data_type, lengths)} if lengths else {}
+
+
 def declared_type(data_type: DataType, lengths: Mapping[tuple[str, ...], str], path: tuple[str, ...] = ()) -> str:
     """Return the type string with these char and varchar types inside, as Spark writes it."""
     match data_type:

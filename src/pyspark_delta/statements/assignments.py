@@ -8,9 +8,9 @@ from typing import TypeVar
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.name_resolution import find_fields, suggestion
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.identity import STEP
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
+from pyspark_delta.schema.declaration_keys import IDENTITY_STEP
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.statements.target import Condition
 from pyspark_delta.transaction.row_rules import row_rules
@@ -78,7 +78,7 @@ def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object
     """Raise InvalidOperationError if an identity column is assigned."""
     for path in paths:
         field = schema.find(path[0])
-        if field is not None and STEP in field.metadata:
+        if field is not None and IDENTITY_STEP in field.metadata:
             raise InvalidOperationError(
                 f"{statement} would change the identity column '{field.name}', whose values only the table assigns. "
                 "Leave it out.",

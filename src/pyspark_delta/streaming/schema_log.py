@@ -18,9 +18,9 @@ from pyspark_delta.actions.encode import protocol_to_json
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.errors import FileAlreadyExistsError, FileNotFoundInStoreError, StreamSchemaError
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.identity import MARK
 from pyspark_delta.schema.column_ids import without_keys
 from pyspark_delta.schema.column_mapping import mapping_mode
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK
 from pyspark_delta.schema.json import parse_schema, schema_to_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.storage import store_for
@@ -179,7 +179,7 @@ def is_tracked_change(before: TableConfiguration, after: TableConfiguration) -> 
     if before.metadata.schema_string == after.metadata.schema_string:
         return False
     # The high-water mark of an identity column changes with every append.
-    return without_keys(before.schema, (MARK,)) != without_keys(after.schema, (MARK,))
+    return without_keys(before.schema, (IDENTITY_MARK,)) != without_keys(after.schema, (IDENTITY_MARK,))
 
 
 def _protocol(text: str, path: str) -> Protocol:

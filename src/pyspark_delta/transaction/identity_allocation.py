@@ -13,8 +13,9 @@ from dataclasses import replace
 from pyspark_delta.errors import MetadataChangedError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
-from pyspark_delta.protocol.identity import MARK, STEP, differ_in_marks_only, move_marks, next_number
+from pyspark_delta.protocol.identity import differ_in_marks_only, move_marks, next_number
 from pyspark_delta.protocol.state import TableState
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK, IDENTITY_STEP
 from pyspark_delta.transaction.attempts import commit_draft
 
 _WRITES = 3
@@ -81,14 +82,18 @@ def _numbers_used(base: TableState, draft: CommitDraft) -> dict[str, int]:
     used = {}
     for field in _known(base).schema:
         moved = after.schema.find(field.name)
-        if STEP in field.metadata and moved is not None and moved.metadata.get(MARK) != field.metadata.get(MARK):
-            used[field.name] = (moved.metadata[MARK] - next_number(field)) // field.metadata[STEP] + 1
+        if (
+            IDENTITY_STEP in field.metadata
+            and moved is not None
+            and moved.metadata.get(IDENTITY_MARK) != field.metadata.get(IDENTITY_MARK)
+        ):
+            used[field.name] = (moved.metadata[IDENTITY_MARK] - next_number(field)) // field.metadata[IDENTITY_STEP] + 1
     return used
 
 
 def _marks(configuration: TableConfiguration, needed: Mapping[str, int]) -> dict[str, int]:
     return {
-        field.name: next_number(field) + (needed[field.name] - 1) * field.metadata[STEP]
+        field.name: next_number(field) + (needed[field.name] - 1) * field.metadata[IDENTITY_STEP]
         for field in configuration.schema
         if field.name in needed
     }
@@ -99,7 +104,7 @@ def _within_reservation(draft: CommitDraft, base: TableState) -> CommitDraft:
     if draft.metadata is None:
         return draft
     staged = TableConfiguration(_known(base).protocol, draft.metadata)
-    marks = {f.name: f.metadata[MARK] for f in staged.schema if MARK in f.metadata}
+    marks = {f.name: f.metadata[IDENTITY_MARK] for f in staged.schema if IDENTITY_MARK in f.metadata}
     return replace(draft, metadata=move_marks(_known(base), marks))
 
 

@@ -22,6 +22,7 @@ from pyspark_delta.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from pyspark_delta.schema.column_ids import MAPPING_KEYS, without_keys
 
 Run = Callable[..., list[dict[str, Any]]]
 
@@ -42,6 +43,29 @@ def test_show_create_table_creates_the_same_table(run: Run, tmp_path: Path) -> N
         second.metadata.configuration,
         "of all",
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "rest", "shown"),
+    [
+        ("s STRUCT<`X`: INT NOT NULL COMMENT 'it''s', l: ARRAY<STRUCT<m: MAP<STRING, VARCHAR(3)>>>>", "", "NOT NULL"),
+        ("v VARCHAR(3), c CHAR(2) DEFAULT 'ab', id BIGINT", "CLUSTER BY (`id`)", "CLUSTER BY (id)"),
+        ("`a.b` INT, c INT, CONSTRAINT few CHECK (c < 9)", "TBLPROPERTIES ('delta.columnMapping.mode'='id')", "c < 9"),
+        ("id BIGINT", "TBLPROPERTIES ('delta.feature.deletionVectors' = 'supported')", "deletionVectors'"),
+        ("id BIGINT", "TBLPROPERTIES ('delta.minWriterVersion' = '4')", "changeDataFeed'"),
+    ],
+)
+def test_show_create_table_keeps(run: Run, tmp_path: Path, columns: str, rest: str, shown: str) -> None:
+    """The new table has what CREATE TABLE LIKE gives it."""
+    run(f"CREATE TABLE t ({columns}) USING delta {rest}")
+    [statement] = run("SHOW CREATE TABLE t")
+    assert shown in statement["createtab_stmt"]
+    run(statement["createtab_stmt"].replace("CREATE TABLE t ", "CREATE TABLE u "))
+    run("CREATE TABLE v LIKE t")
+    made, like = (Table.open(tmp_path / name) for name in "uv")
+    assert made.metadata.configuration == like.metadata.configuration
+    assert without_keys(made.schema, MAPPING_KEYS) == without_keys(like.schema, MAPPING_KEYS)
+    assert (made.protocol, made.snapshot.clustering_columns()) == (like.protocol, like.snapshot.clustering_columns())
 
 
 def test_c384_create_table_declares_constraints(run: Run, tmp_path: Path) -> None:
@@ -157,6 +181,11 @@ def test_columns_are_changed(run: Run) -> None:
         ("s", "struct<y:int,x:int>", None),
     ]
     assert run("SHOW TBLPROPERTIES t (x)") == [{"key": "x", "value": "y"}]
+    shown = {line["key"]: line["value"] for line in run("SHOW TBLPROPERTIES t")}
+    assert (shown["delta.minReaderVersion"], shown["delta.feature.columnMapping"]) == ("3", "supported")
+    described = [tuple(line.values())[:2] for line in run("DESCRIBE EXTENDED t")]
+    assert ("Table", "t") in described
+    assert ("Type", "EXTERNAL") in described
     assert "does not have property: z" in run("SHOW TBLPROPERTIES t (z)")[0]["value"]
 
 
@@ -208,7 +237,7 @@ def test_what_tables_declare_is_shown(orders: Run) -> None:
     assert orders("SHOW PARTITIONS orders") == [{"k": 1}, {"k": 2}]
     assert [line["col_name"] for line in orders("DESCRIBE EXTENDED orders")] == [
         *("id", "k", "s", "# Partition Information", "# col_name", "k", ""),
-        *("# Detailed Table Information", "Name", "Location", "Provider", "Table Properties"),
+        *("# Detailed Table Information", "Table", "Type", "Location", "Provider", "Table Properties"),
     ]
     assert orders("DESCRIBE orders k")[1] == {"info_name": "data_type", "info_value": "int"}
 

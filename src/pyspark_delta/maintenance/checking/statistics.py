@@ -18,8 +18,8 @@ from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live import LiveBatch, LiveTable, texts
 from pyspark_delta.maintenance.checking.live_files import UNKNOWN, Array
 from pyspark_delta.maintenance.checking.state import TableState
-from pyspark_delta.protocol.identity import ALLOW_EXPLICIT_INSERT, MARK, STEP
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.declaration_keys import IDENTITY_ALLOW_EXPLICIT_INSERT, IDENTITY_MARK, IDENTITY_STEP
 from pyspark_delta.schema.types import StructField
 
 
@@ -169,12 +169,12 @@ class IdentityMarks:
         self._columns = [
             _Identity(field, (physical_field(field, mapping_mode(table.configuration)).name,))
             for field in table.configuration.schema
-            if isinstance(field.metadata.get(STEP), int) and field.metadata[STEP]
+            if isinstance(field.metadata.get(IDENTITY_STEP), int) and field.metadata[IDENTITY_STEP]
         ]
 
     def take(self, batch: LiveBatch) -> None:
         for column in self._columns:
-            ascends = column.field.metadata[STEP] > 0
+            ascends = column.field.metadata[IDENTITY_STEP] > 0
             bounds = batch.statistics.get(("maxValues" if ascends else "minValues", *column.path))
             if bounds is None or not pa.types.is_integer(bounds.type):
                 continue
@@ -186,10 +186,10 @@ class IdentityMarks:
     def finish(self) -> None:
         for column in self._columns:
             field, reached = column.field, column.reached
-            mark = field.metadata.get(MARK)
-            if reached is None or (isinstance(mark, int) and (reached - mark) * field.metadata[STEP] <= 0):
+            mark = field.metadata.get(IDENTITY_MARK)
+            if reached is None or (isinstance(mark, int) and (reached - mark) * field.metadata[IDENTITY_STEP] <= 0):
                 continue
-            is_explicit = field.metadata.get(ALLOW_EXPLICIT_INSERT) is True
+            is_explicit = field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT) is True
             self._findings.add(
                 "P08",
                 f"The identity column '{field.name}' has the value {reached}, beyond its high-water mark {mark}: the "

@@ -28,10 +28,10 @@ from pyspark_delta.maintenance.recommitting import commit_again
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
-from pyspark_delta.protocol.identity import STEP
 from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID
 from pyspark_delta.schema.column_ids import all_ids
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
+from pyspark_delta.schema.declaration_keys import IDENTITY_STEP
 from pyspark_delta.schema.types import BOOLEAN, LONG
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.parse import parse_stats
@@ -66,15 +66,17 @@ def raise_max_column_id(snapshot: Snapshot, engine_info: str) -> bool:
 def sync_identity(snapshot: Snapshot, engine_info: str) -> bool:
     """Advance high-water marks of identity columns to the values in files, as SYNC IDENTITY does (C397)."""
     mode = mapping_mode(snapshot.configuration)
-    fields = {field.name: field for field in snapshot.schema if field.metadata.get(STEP)}
+    fields = {field.name: field for field in snapshot.schema if field.metadata.get(IDENTITY_STEP)}
     leaves = tuple(
-        Column(("maxValues" if field.metadata[STEP] > 0 else "minValues", physical_field(field, mode).name), LONG)
+        Column(
+            ("maxValues" if field.metadata[IDENTITY_STEP] > 0 else "minValues", physical_field(field, mode).name), LONG
+        )
         for field in fields.values()
     )
     marks: dict[str, int] = {}
     for batch in snapshot.statistics(leaves, ("path",)):
         for column, (name, field) in zip(batch.columns[1:], fields.items(), strict=True):
-            ascends = field.metadata[STEP] > 0
+            ascends = field.metadata[IDENTITY_STEP] > 0
             found = (pc.max if ascends else pc.min)(column).as_py()
             if found is not None:
                 marks[name] = found if name not in marks else (max if ascends else min)(marks[name], found)

@@ -24,7 +24,7 @@ from pyspark_delta.protocol.configuration import (
     TableConfiguration,
     lasting_properties,
 )
-from pyspark_delta.protocol.identity import MARK, move_marks
+from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.protocol.properties import (
     CHECKPOINT_PROTECTION_VERSION,
     COLUMN_MAPPING_MAX_ID,
@@ -34,6 +34,7 @@ from pyspark_delta.protocol.properties import (
     MATERIALIZED_ROW_ID,
 )
 from pyspark_delta.schema.column_mapping import mapping_mode
+from pyspark_delta.schema.declaration_keys import IDENTITY_MARK
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.evolution import evolve
 from pyspark_delta.transaction.protocol_upgrade import features_of, weakest_protocol
@@ -130,8 +131,8 @@ def _metadata(source: Snapshot, before: TableConfiguration | None, properties: M
 
 def _with_highest_marks(after: TableConfiguration, before: TableConfiguration) -> TableConfiguration:
     """Return the configuration with high-water marks of identity columns that are never lower than before."""
-    marks = {field.name: field.metadata[MARK] for field in before.schema if MARK in field.metadata}
-    identities = {field.name for field in after.schema if MARK in field.metadata}
+    marks = {field.name: field.metadata[IDENTITY_MARK] for field in before.schema if IDENTITY_MARK in field.metadata}
+    identities = {field.name for field in after.schema if IDENTITY_MARK in field.metadata}
     moved = move_marks(after, {name: mark for name, mark in marks.items() if name in identities})
     return after if moved is None else replace(after, metadata=moved)
 

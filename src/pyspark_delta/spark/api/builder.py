@@ -17,6 +17,13 @@ from pyspark_delta.display import html_facts, listed
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.declaration_keys import (
+    CURRENT_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.api.column_types import delta_field
 from pyspark_delta.spark.conf.arguments import check_text
@@ -140,7 +147,7 @@ class DeltaTableBuilder(Generic[TableT]):
             check_text("comment", comment)
         metadata = _generation(generatedAlwaysAs, generatedByDefaultAs)
         if default is not None:
-            metadata["CURRENT_DEFAULT"] = check_text("default", default)
+            metadata[CURRENT_DEFAULT] = check_text("default", default)
         self._fields.append(delta_field(colName, dataType, nullable, comment=comment, metadata=metadata))
         return self
 
@@ -257,11 +264,11 @@ def _generation(always: str | IdentityGenerator | None, by_default: IdentityGene
     identity = always if isinstance(always, IdentityGenerator) else by_default
     if identity is not None:
         return {
-            "delta.identity.start": identity.start,
-            "delta.identity.step": identity.step,
-            "delta.identity.allowExplicitInsert": by_default is not None,
+            IDENTITY_START: identity.start,
+            IDENTITY_STEP: identity.step,
+            IDENTITY_ALLOW_EXPLICIT_INSERT: by_default is not None,
         }
-    return {} if always is None else {"delta.generationExpression": check_text("generatedAlwaysAs", always)}
+    return {} if always is None else {GENERATION_EXPRESSION: check_text("generatedAlwaysAs", always)}
 
 
 def _names(columns: Sequence[str | Sequence[str]]) -> tuple[str, ...]:

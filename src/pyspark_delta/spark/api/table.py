@@ -76,12 +76,14 @@ class DeltaTable(
         storage_options: Mapping[str, str],
         catalog_table: CatalogTable | None = None,
         alias: str | None = None,
+        name: str | None = None,
     ) -> None:
         self._spark = spark
         self._location = location
         self._storage_options = dict(storage_options)
         self._catalog_table = catalog_table
         self._alias = alias
+        self._name = name
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
@@ -118,9 +120,12 @@ class DeltaTable(
                 "pyspark_delta.connect_catalog(url) and give all three parts of the name.",
                 error_class="DELTA_MISSING_DELTA_TABLE",
             )
-        if found.name is None:
-            return cls.forPath(sparkSession, found.path)
-        return cls(sparkSession, found.path, found.storage_options, found.catalog_table)
+        if found.name is not None:
+            options, catalog_table = found.storage_options, found.catalog_table
+            return cls(sparkSession, found.path, options, catalog_table, name=found.whole_name)
+        table = cls.forPath(sparkSession, found.path)
+        table._name = found.whole_name
+        return table
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
@@ -233,11 +238,13 @@ class DeltaTable(
     def alias(self, aliasName: str) -> DeltaTable:
         """Return the same table with an alias, for conditions and for expressions on the DataFrame of `toDF`."""
         check_text("aliasName", aliasName)
-        return DeltaTable(self._spark, self._location, self._storage_options, self._catalog_table, aliasName)
+        place = (self._location, self._storage_options, self._catalog_table)
+        return DeltaTable(self._spark, *place, aliasName, self._name)
 
     def detail(self) -> DataFrame:
         """Return one row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
-        return detail_frame(self._spark, Table(self._open()).detail())
+        detail = Table(self._open()).detail()
+        return detail_frame(self._spark, detail if self._name is None else {**detail, "name": self._name})
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits, newest first, as DESCRIBE HISTORY shows them; at most `limit`."""

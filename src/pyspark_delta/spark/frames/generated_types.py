@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from pyspark_delta.ddl.dependents import GENERATION_EXPRESSION
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.protocol.expressions import check_generated_type, check_safe
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.schema.declaration_keys import GENERATION_EXPRESSION
 from pyspark_delta.schema.types import DataType, StructType
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.schemas import empty_frame, from_spark, to_spark

@@ -16,6 +16,7 @@ from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, M
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical_field
 from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT, EXISTS_DEFAULT
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.text_lengths import DECLARED_TYPE
 from pyspark_delta.schema.types import (
@@ -54,7 +55,7 @@ PLAIN_LOCAL_FILES = {
 # Match columns by field id. In a file without ids, all columns are missing; Spark must not raise an error (C248).
 FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
 # If a file lacks a column with EXISTS_DEFAULT, Spark would evaluate that SQL text; in Delta the value is null.
-_INTERNAL_METADATA = ("delta.", "parquet.field.", DECLARED_TYPE, "CURRENT_DEFAULT", "EXISTS_DEFAULT")
+_INTERNAL_METADATA = ("delta.", "parquet.field.", DECLARED_TYPE, CURRENT_DEFAULT, EXISTS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

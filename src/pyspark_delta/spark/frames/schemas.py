@@ -9,6 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.errors import CorruptLogError, SchemaMismatchError
+from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT, EXISTS_DEFAULT
 from pyspark_delta.schema.json import MAX_DEPTH, parse_schema, type_to_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.classes import classic_frame
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 # Prefixes of field metadata that Spark must not get: column mapping, generation expressions, type changes (C431),
 # defaults, because Spark evaluates their SQL text in the schema of a read, and collations, because it cannot read their
 # versions.
-_INTERNAL = ("delta.", "parquet.field.", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "__COLLATIONS")
+_INTERNAL = ("delta.", "parquet.field.", CURRENT_DEFAULT, EXISTS_DEFAULT, "__COLLATIONS")
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
 

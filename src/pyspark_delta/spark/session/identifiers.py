@@ -33,13 +33,15 @@ class Identified:
     """The table of an identifier: a path as the user gave it, or a location from a catalog.
 
     `name` is the name of the table in its catalog, and `catalog_table` the table there; both are None for a path, and
-    for a table of Spark's catalog. `tail` is the log tail that the catalog returned. `register` gives a new table its
-    name in Spark's catalog; None if it needs none.
+    for a table of Spark's catalog. `whole_name` is the name in either catalog, without quotes; None for a path. `tail`
+    is the log tail that the catalog returned. `register` gives a new table its name in Spark's catalog; None if it
+    needs none.
     """
 
     path: str
     storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     name: TableName | None = None
+    whole_name: str | None = None
     catalog_table: CatalogTable | None = None
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
     register: Callable[[str, bool], None] | None = field(default=None, compare=False, repr=False)
@@ -110,6 +112,12 @@ def check_path_option(spark: SparkSession, identifier: str, options: Mapping[str
         )
 
 
+def of_catalog(name: TableName, found: ResolvedTable) -> Identified:
+    """Return a table of a connected catalog."""
+    whole_name = ".".join((name.catalog, name.schema, name.name))
+    return Identified(found.location, found.storage_options, name, whole_name, found.catalog_table, found.tail)
+
+
 def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identified | None:
     path = path_of_identifier(identifier)
     if path is not None:
@@ -119,7 +127,7 @@ def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identifi
         named: Identified | None = find_named(spark, identifier, create=create)
         return named
     found: ResolvedTable = resolve_or_create(name) if create else resolve(name)
-    return Identified(found.location, found.storage_options, name, found.catalog_table, found.tail)
+    return of_catalog(name, found)
 
 
 def _catalog_name(spark: SparkSession, identifier: str) -> TableName | None:

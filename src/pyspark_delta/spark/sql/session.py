@@ -31,7 +31,7 @@ from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.catalyst.scan import unavailable
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.hadoop.default_system import on_default_system
-from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified
+from pyspark_delta.spark.session.identifiers import CATALOG_SETTING, Identified, of_catalog
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.classic.call import Procedures, has_procedures
 from pyspark_delta.spark.sql.classic.catalogs import DeltaCatalogProxy
@@ -140,7 +140,7 @@ class Installation:
             if create:
                 raise
             return None
-        return Identified(found.location, found.storage_options, name, found.catalog_table, found.tail)
+        return of_catalog(name, found)
 
     def _in_session_catalog(self, parts: tuple[str, ...], *, create: bool) -> Identified | None:
         catalog = self.session_catalog
@@ -148,7 +148,7 @@ class Installation:
             return None
         location = catalog.location(parts)
         if location is not None:
-            return Identified(location)
+            return Identified(location, whole_name=".".join((SESSION_CATALOG, *parts)))
         if not create or catalog.exists(parts):
             return None
 

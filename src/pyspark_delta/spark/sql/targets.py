@@ -18,6 +18,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
+from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import identify, is_in_catalog
 from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG, entry_location, find_entry, is_delta_entry
@@ -49,9 +50,16 @@ class SqlTable:
         """Return the newest version. Raises as `Snapshot.load`."""
         return Snapshot.load(self.location, storage_options=self.storage_options, catalog_table=self.catalog_table)
 
+    def selected(self, spark: SparkSession) -> Snapshot:
+        """Return the version that a path selects, as in ``delta.`/path@v3` ``, otherwise the newest one."""
+        if not is_path_name(self.name):
+            return self.snapshot()
+        return open_snapshot(read_options(spark, on_default_system(spark, self.name[1])))
+
     def delta_table(self, spark: SparkSession) -> DeltaTable:
         """Return the table with the methods that statements call. They open the table."""
-        return DeltaTable(spark, self.location, self.storage_options, self.catalog_table)
+        name = None if is_path_name(self.name) else ".".join(self.name)
+        return DeltaTable(spark, self.location, self.storage_options, self.catalog_table, name=name)
 
 
 def is_path_name(parts: Sequence[str]) -> bool:

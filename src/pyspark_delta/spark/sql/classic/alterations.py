@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-import pyarrow as pa
 import pyspark.sql.functions as sf
 
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.interpreter import results
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
@@ -26,7 +26,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
-from pyspark_delta.spark.sql.classic.described import with_details
+from pyspark_delta.spark.sql.classic.described import show_create_table, show_properties, with_details
 from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
 from pyspark_delta.spark.sql.classic.plans import Query, member, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
@@ -55,23 +55,19 @@ def alter(query: Query, node: Any, table: SqlTable) -> None:
         refresh_copy(query, table)
 
 
-def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
-    """Return the result of SHOW TBLPROPERTIES, from the log."""
-    return frame_of_plan(query.spark, _by_path(query, node, table))
-
-
 def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of DESCRIBE TABLE, from the log: the catalog's copy has no partition columns."""
     partition = member(query.jvm, node, "partitionSpec")  # a statement of its own from Spark 4.3 on
     if partition is not None and not partition.isEmpty():
         return frame_of_plan(query.spark, node)
-    described = frame_of_plan(query.spark, _by_path(query, node, table))
+    by_path = _by_path(query, node, table) if is_in_session_catalog(table.name) else node
+    described = frame_of_plan(query.spark, by_path)
     return with_details(query.spark, described, table) if node.isExtended() else described
 
 
 def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of SHOW COLUMNS, from the log. Spark 3.5 has it only for its own tables."""
-    return frame_of_arrow(query.spark, pa.table({"col_name": pa.array(table.snapshot().schema.names, pa.string())}))
+    return frame_of_arrow(query.spark, results.texts(col_name=table.selected(query.spark).schema.names))
 
 
 def set_location(query: Query, node: Any, table: SqlTable) -> None:
@@ -99,7 +95,7 @@ def show_partitions(query: Query, node: Any, table: SqlTable) -> DataFrame:
 
     Raises InvalidOperationError for a table without partitions, and for a column that is no partition column.
     """
-    snapshot = table.snapshot()
+    snapshot = table.selected(query.spark)
     names = snapshot.metadata.partition_columns
     if not names:
         raise InvalidOperationError(
@@ -218,8 +214,6 @@ ALTERED = (
 
 ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
     **dict.fromkeys(ALTERED, ("table", alter)),
-    "DescribeRelation": ("relation", describe),
-    "ShowTableProperties": ("table", show_properties),
     "SetTableLocation": ("table", set_location),
 }
 """Statements that are Spark's on paths and in connected catalogs: the field with the table, and what runs them."""
@@ -228,7 +222,10 @@ ON_ALL_TABLES: dict[str, tuple[str, Run]] = {
     "AddCheckConstraint": ("child", add_check),
     "AddConstraint": ("table", refused("ALTER TABLE ADD CONSTRAINT with a key", _KEYS)),
     "DropConstraint": ("table", drop_constraint),
+    "DescribeRelation": ("relation", describe),
     "ShowColumns": ("child", show_columns),
+    "ShowCreateTable": ("child", show_create_table),
+    "ShowTableProperties": ("table", show_properties),
     "ShowPartitions": ("table", show_partitions),
     "AnalyzeTable": ("child", analyze),
     "AnalyzeColumn": ("child", analyze),

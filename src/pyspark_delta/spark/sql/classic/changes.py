@@ -10,8 +10,9 @@ from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.alter import Alteration, position_of
-from pyspark_delta.ddl.column_changes import CURRENT_DEFAULT, NewColumn
+from pyspark_delta.ddl.column_changes import NewColumn
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of

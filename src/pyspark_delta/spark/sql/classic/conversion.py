@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.maintenance.convert import ConvertPlan, ConvertRequest, plan_convert
 from pyspark_delta.parser.statements import ConvertToDelta
+from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT, EXISTS_DEFAULT
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import FORMATS, session_time_zone
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_DEFAULTS = ("EXISTS_DEFAULT", "CURRENT_DEFAULT")
+_DEFAULTS = (EXISTS_DEFAULT, CURRENT_DEFAULT)
 _OF_HIVE = ("transient_lastDdlTime", "EXTERNAL", "numFiles", "totalSize")
 
 

@@ -14,6 +14,13 @@ from pyspark_delta.ddl.constraints import constraint_properties
 from pyspark_delta.ddl.create import TableDefinition
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
+from pyspark_delta.schema.declaration_keys import (
+    EXISTS_DEFAULT,
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOW_EXPLICIT_INSERT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of, text_entries
 from pyspark_delta.spark.frames.schemas import from_spark
@@ -21,7 +28,7 @@ from pyspark_delta.spark.sql.classic.providers import provider_name
 from pyspark_delta.spark.sql.classic.relations import CATALYST, CONNECTOR
 from pyspark_delta.write.options import WriteOptions
 
-_DROPPED = frozenset(("EXISTS_DEFAULT", "GENERATION_EXPRESSION"))  # keys of field metadata that Delta does not have
+_DROPPED = frozenset((EXISTS_DEFAULT, "GENERATION_EXPRESSION"))  # keys of field metadata that Delta does not have
 _COLUMN = f"{CONNECTOR}.Column"
 _OPTION = "option."
 _PROVIDER, _LOCATION, _COMMENT = "provider", "location", "comment"
@@ -143,12 +150,12 @@ def _field(jvm: Jvm, field: SparkField, column: Any) -> SparkField:
     generated = column.generationExpression()
     identity = column.identityColumnSpec() if jvm.has_method(_COLUMN, "identityColumnSpec") else None
     if generated is not None:
-        metadata["delta.generationExpression"] = str(generated)
+        metadata[GENERATION_EXPRESSION] = str(generated)
     if identity is not None:
         metadata |= {
-            "delta.identity.start": int(identity.getStart()),
-            "delta.identity.step": int(identity.getStep()),
-            "delta.identity.allowExplicitInsert": bool(identity.isAllowExplicitInsert()),
+            IDENTITY_START: int(identity.getStart()),
+            IDENTITY_STEP: int(identity.getStep()),
+            IDENTITY_ALLOW_EXPLICIT_INSERT: bool(identity.isAllowExplicitInsert()),
         }
     return SparkField(field.name, field.dataType, field.nullable, metadata)
 

@@ -1,96 +1,85 @@
-"""DESCRIBE EXTENDED of a Delta table in Spark's session catalog, with the rows of delta-spark.
+"""DESCRIBE EXTENDED, SHOW TBLPROPERTIES and SHOW CREATE TABLE of Delta tables, from the log.
 
-Spark describes the copy in its catalog, which has no partition columns and no protocol.
+Spark would show the copy in its catalog, or what its analyzer gets. Both lack NOT NULL, defaults, generated columns,
+clustering and the protocol, and the copy lacks partition columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow as pa
 
-from pyspark_delta.ddl.column_changes import CURRENT_DEFAULT
-from pyspark_delta.protocol.properties import FEATURE_PREFIX, MIN_READER_VERSION, MIN_WRITER_VERSION
-from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.ddl.create_statement import create_statement
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.inspection.described import DETAILS, Place, Row, declared_properties, details
+from pyspark_delta.interpreter import results
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
-from pyspark_delta.spark.frames.schemas import to_spark
-from pyspark_delta.spark.sql.classic.entries import is_external_entry, uri_text
-from pyspark_delta.spark.sql.targets import SqlTable, session_entry
+from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG, is_external_entry, uri_text
+from pyspark_delta.spark.sql.classic.plans import Query, option
+from pyspark_delta.spark.sql.targets import SqlTable, is_path_name, session_entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_Row: TypeAlias = tuple[str, str | None, str | None]
-
-_EMPTY: _Row = ("", "", "")
-_DETAILS: _Row = ("# Detailed Table Information", "", "")
-_DEFAULTS: _Row = ("# Column Default Values", "", "")
-_CLUSTERING = "clusteringColumns"
-_SCHEMA = pa.schema([(name, pa.string()) for name in ("col_name", "data_type", "comment")])
-
 
 def with_details(spark: SparkSession, columns: DataFrame, table: SqlTable) -> DataFrame:
     """Return the result of DESCRIBE EXTENDED. `columns` are the rows before the details, and others after them."""
-    rows: list[_Row] = [(row[0], row[1], row[2]) for row in columns.collect()]
-    before = rows[: rows.index(_DETAILS) - 1] if _DETAILS in rows else rows
-    found = [*before, *_details(spark, table)]
+    rows: list[Row] = [(row[0], row[1], row[2]) for row in columns.collect()]
+    before = rows[: rows.index(DETAILS) - 1] if DETAILS in rows else rows
+    found = [*before, *details(table.selected(spark), _place(spark, table))]
     arrays = [pa.array(column, pa.string()) for column in zip(*found, strict=True)]
-    return frame_of_arrow(spark, pa.Table.from_arrays(arrays, schema=_SCHEMA))
+    return frame_of_arrow(spark, pa.Table.from_arrays(arrays, schema=results.COLUMNS))
 
 
-def declared_properties(snapshot: Snapshot) -> dict[str, str]:
-    """Return the table properties as delta-spark shows them: with protocol versions, table features and clustering."""
-    protocol, clustering = snapshot.protocol, snapshot.clustering_paths()
-    found = {
-        **snapshot.properties,
-        MIN_READER_VERSION.name: str(protocol.min_reader_version),
-        MIN_WRITER_VERSION.name: str(protocol.min_writer_version),
-        **{f"{FEATURE_PREFIX}{feature}": "supported" for feature in protocol.listed_features},
-    }
-    if clustering:
-        found[_CLUSTERING] = orjson.dumps(clustering).decode()
-    return dict(sorted(found.items()))
+def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
+    """Return the result of SHOW TBLPROPERTIES."""
+    found = results.properties(_shown_properties(query.spark, table), option(node.propertyKey()), table.text)
+    return frame_of_arrow(query.spark, found)
 
 
-def _details(spark: SparkSession, table: SqlTable) -> Iterator[_Row]:
-    jvm, snapshot, entry = jvm_of(spark), table.snapshot(), session_entry(spark, table.name)
-    catalog, schema, name = table.name
-    yield _EMPTY
-    yield _DETAILS
-    yield "Catalog", catalog, ""
-    yield "Namespace", schema, ""
-    yield "Database", schema, ""
-    yield "Table", name, ""
-    yield "Type", str(entry.tableType().name()), ""
-    if snapshot.metadata.description is not None:
-        yield "Comment", snapshot.metadata.description, ""
-    yield "Location", uri_text(jvm, entry.location()), ""
-    yield "Provider", "delta", ""
-    if entry.owner():
-        yield "Owner", str(entry.owner()), ""
-    if not is_external_entry(entry):
-        yield "Is_managed_location", "true", ""
-    shown = _redacted(spark, jvm, declared_properties(snapshot))
-    yield "Table Properties", f"[{','.join(f'{key}={value}' for key, value in shown.items())}]", ""
-    yield from _defaults(snapshot)
+def show_create_table(query: Query, node: Any, table: SqlTable) -> DataFrame:
+    """Return the result of SHOW CREATE TABLE. Raises InvalidOperationError for AS SERDE."""
+    if node.asSerde():
+        raise InvalidOperationError(
+            f"'{table.text}' is a Delta table, so no statement of Hive creates it. Leave AS SERDE out.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+        )
+    spark, entry, location = query.spark, session_entry(query.spark, table.name), None
+    if entry is not None and is_external_entry(entry):
+        location = uri_text(query.jvm, entry.location())
+    name = f"delta.{quoted(table.name[-1])}" if is_path_name(table.name) else table.text
+    statement = create_statement(table.selected(spark), name, location)
+    return frame_of_arrow(spark, results.texts(createtab_stmt=[statement]))
 
 
-def _defaults(snapshot: Snapshot) -> Iterator[_Row]:
-    fields = [(f, f.metadata[CURRENT_DEFAULT]) for f in snapshot.schema if CURRENT_DEFAULT in f.metadata]
-    if fields:
-        yield _EMPTY
-        yield _DEFAULTS
-    types = to_spark(snapshot.schema)
-    for field, default in fields:
-        yield field.name, types[field.name].dataType.simpleString(), str(default)
+def _place(spark: SparkSession, table: SqlTable) -> Place:
+    shown, entry = _shown_properties(spark, table), session_entry(spark, table.name)
+    if entry is None:
+        snapshot, name = table.selected(spark), (SESSION_CATALOG, *table.name)
+        return Place(
+            name=name if is_path_name(table.name) else table.name,
+            location=snapshot.location,
+            properties=shown,
+            is_managed=snapshot.configuration.is_catalog_managed,
+        )
+    is_external = is_external_entry(entry)
+    return Place(
+        name=table.name,
+        location=uri_text(jvm_of(spark), entry.location()),
+        properties=shown,
+        owner=str(entry.owner()),
+        is_managed=not is_external,
+        is_managed_location=not is_external,
+    )
 
 
-def _redacted(spark: SparkSession, jvm: Jvm, properties: dict[str, str]) -> dict[str, str]:
+def _shown_properties(spark: SparkSession, table: SqlTable) -> dict[str, str]:
     """Return properties without the values that the session hides (`spark.sql.redaction.options.regex`)."""
     java: Any = spark
-    shown = elements(java._jsparkSession.sessionState().conf().redactOptions(jvm.map(properties)).toSeq())
+    declared = jvm_of(spark).map(declared_properties(table.selected(spark)))
+    shown = elements(java._jsparkSession.sessionState().conf().redactOptions(declared).toSeq())
     return dict(sorted((str(pair._1()), str(pair._2())) for pair in shown))
