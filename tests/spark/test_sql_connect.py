@@ -71,6 +71,14 @@ def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     assert rows(spark, f"SELECT id FROM {table}") == []
 
 
+def test_members_of_structs_by_position(delta_connect: SparkSession, tmp_path: Path) -> None:
+    spark, made = delta_connect, f"delta.`{tmp_path}/nested`"
+    spark.sql(f"CREATE TABLE {made} (id INT, st STRUCT<a: INT, b: INT>) USING delta")
+    spark.sql(f"INSERT INTO {made} SELECT 1, named_struct('b', 1, 'a', 2)")
+    spark.sql(f"INSERT INTO {made} BY NAME SELECT named_struct('b', 1, 'a', 2) AS st, 2 AS id")
+    assert rows(spark, f"SELECT id, st.a, st.b FROM {made} ORDER BY id") == [(1, 1, 2), (2, 2, 1)]
+
+
 def test_common_table_expressions_before_changes(delta_connect: SparkSession, table: str) -> None:
     spark = delta_connect
     ctes = f"WITH one AS (SELECT min(id) AS i FROM {table}), more AS (SELECT i + 1 AS i FROM one)"

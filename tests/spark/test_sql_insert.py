@@ -152,7 +152,19 @@ def test_members_of_structs_by_position(sql: SparkSession, tmp_path: Path) -> No
     frame = sql.sql("SELECT 1 AS id, named_struct('a', 1, 'b', 'x') AS st, array(named_struct('c', 1)) AS items")
     frame.write.format("delta").save(location)
     insert(sql, "INSERT INTO {t} VALUES (2, struct(2, 'y'), array(struct(7)))", location)
-    assert rows(sql, location)[1] == (2, Row(a=2, b="y"), [Row(c=7)])
+    insert(sql, "INSERT INTO {t} (id, st) SELECT 3, named_struct('b', 3, 'a', 'z')", location)
+    sql.sql("SELECT 4, named_struct('b', 4, 'a', 'w'), array(named_struct('d', 8))").write.insertInto(
+        f"delta.`{location}`"
+    )
+    assert rows(sql, location)[1:] == [
+        (2, Row(a=2, b="y"), [Row(c=7)]),
+        (3, Row(a=3, b="z"), None),
+        (4, Row(a=4, b="w"), [Row(c=8)]),
+    ]
+    with pytest.raises(SchemaMismatchError, match="The struct 'st' has 1 members"):
+        insert(sql, "INSERT INTO {t} (id, st) SELECT 5, named_struct('b', 'x')", location)
+    insert(sql, "INSERT INTO {t} BY NAME SELECT 5 AS id, named_struct('b', 'x') AS st", location)
+    assert rows(sql, location)[-1] == (5, Row(a=None, b="x"), None)
 
 
 def test_c392_c393_c398_defaults_and_identity_columns(sql: SparkSession, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.interpreter import results
+from pyspark_delta.interpreter.member_names import viewed, with_member_names
 from pyspark_delta.interpreter.qualifiers import qualifiers, requalify, unqualified
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.interpreter.values import check_arity, columns_of_values, constant, rows_of_values
@@ -216,11 +217,12 @@ def _new_rows(
             found = found.append_column(name, pa.repeat(value[0], found.num_rows))
         return open_rows(found, table.schema)
     rows = session.rows_for(table, statement.query.text)
-    names = rows.schema.names
-    if not statement.by_name and not (statement.evolves and statement.columns is None and len(names) > len(listed)):
-        check_arity(len(names), [field.name for field in listed])
-        names = [field.name for field in listed]
-    return _renamed(rows, names, constants)
+    schema = rows.schema
+    if not statement.by_name:
+        if not (statement.evolves and statement.columns is None and len(schema) > len(listed)):
+            check_arity(len(schema), [field.name for field in listed])
+        schema = with_member_names(schema, listed)
+    return _renamed(rows, schema, constants)
 
 
 def _check_distinct(names: list[str]) -> None:
@@ -234,13 +236,13 @@ def _check_distinct(names: list[str]) -> None:
         seen.add(name.casefold())
 
 
-def _renamed(rows: RowStream, names: list[str], constants: dict[str, pa.Array]) -> RowStream:
-    fields = [field.with_name(name) for field, name in zip(rows.schema, names, strict=True)]
-    schema = pa.schema([*fields, *(pa.field(name, value.type) for name, value in constants.items())])
+def _renamed(rows: RowStream, named: pa.Schema, constants: dict[str, pa.Array]) -> RowStream:
+    schema = pa.schema([*named, *(pa.field(name, value.type) for name, value in constants.items())])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in rows.batches:
             more = [pa.repeat(value[0], len(batch)) for value in constants.values()]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *more], schema=schema)
+            columns = [viewed(column, field.type) for column, field in zip(batch.columns, named, strict=True)]
+            yield pa.RecordBatch.from_arrays([*columns, *more], schema=schema)
 
     return replace(rows, schema=schema, batches=batches())

@@ -124,6 +124,23 @@ def test_a_column_keeps_a_name_that_a_table_has_too(run: Run) -> None:
     assert run("DELETE FROM t WHERE t.t.t = 2") == [{"num_affected_rows": 1}]
 
 
+def test_members_of_structs_by_position_and_by_name(run: Run) -> None:
+    """As in Spark."""
+    run("CREATE TABLE t (i INT, s STRUCT<a: INT, b: INT>, l ARRAY<STRUCT<c: INT>>, m MAP<STRING, STRUCT<d: INT>>)")
+    nested = "ARRAY(STRUCT(3 AS x)) AS l, MAP('k', STRUCT(4 AS y)) AS m"
+    run(f"INSERT INTO t SELECT 1, STRUCT(1 AS b, 2 AS a), {nested}")
+    run("INSERT INTO t (s, i) SELECT STRUCT(1 AS b, 2 AS a), 2")
+    run("INSERT INTO t BY NAME SELECT STRUCT(1 AS b, 2 AS a) AS s, 3 AS i")
+    assert run("SELECT i, s FROM t ORDER BY i") == [
+        {"i": 1, "s": {"a": 1, "b": 2}},
+        {"i": 2, "s": {"a": 1, "b": 2}},
+        {"i": 3, "s": {"a": 2, "b": 1}},
+    ]
+    assert run("SELECT l, m FROM t WHERE i = 1") == [{"l": [{"c": 3}], "m": [("k", {"d": 4})]}]
+    with pytest.raises(InvalidOperationError, match="1 values are given for 2 columns: a, b"):
+        run("INSERT INTO t (i, s) SELECT 4, STRUCT(1 AS b)")
+
+
 def test_truncate_deletes_all_rows(orders: Run) -> None:
     assert orders("TRUNCATE TABLE orders") == []
     assert orders(ALL) == []

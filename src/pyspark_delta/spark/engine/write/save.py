@@ -40,6 +40,7 @@ from pyspark_delta.spark.engine.write.job import (
 )
 from pyspark_delta.spark.engine.write.row_matches import ConditionMatch, RowMatch, match_rows, replace_rows
 from pyspark_delta.spark.engine.write.rules import apply_rules
+from pyspark_delta.spark.frames.positions import by_position
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -82,12 +83,13 @@ def save(
 
 
 def insert_into(frame: DataFrame, location: str, options: WriteOptions, *, overwrite: bool) -> int | None:
-    """Write a frame to an existing table, with columns matched by position.
+    """Write a frame to an existing table, with columns, and members of structs, matched by position.
 
-    Raises TableNotFoundError, SchemaMismatchError for another number of columns, and as `save`.
+    Raises TableNotFoundError, SchemaMismatchError for another number of columns or fewer members, and as `save`.
     """
     storage_options = options.files.storage_options
-    names = Snapshot.load(location, storage_options=storage_options, catalog_table=options.catalog_table).schema.names
+    schema = Snapshot.load(location, storage_options=storage_options, catalog_table=options.catalog_table).schema
+    names = schema.names
     if len(frame.columns) != len(names):
         raise SchemaMismatchError(
             f"insertInto matches columns by position, but the data has {len(frame.columns)} columns "
@@ -96,7 +98,8 @@ def insert_into(frame: DataFrame, location: str, options: WriteOptions, *, overw
             error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
         )
     mode = "overwrite" if overwrite else "append"
-    return write_table(frame.toDF(*names), WriteRequest(location, mode, options, must_exist=True))
+    rows = by_position(frame, names, schema)
+    return write_table(rows, WriteRequest(location, mode, options, must_exist=True))
 
 
 def write_table(frame: DataFrame, request: WriteRequest) -> int | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.functions as sf
-import pyspark.sql.types as st
 
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.rows import ComputedKind
@@ -22,6 +21,7 @@ from pyspark_delta.spark.frames.catalyst.columns import tree_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, text_entries, texts
 from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
 from pyspark_delta.spark.frames.column_text import text_on
+from pyspark_delta.spark.frames.positions import by_position
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.sql.classic.plans import Query, evolves_schema, member, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
@@ -132,12 +132,7 @@ class Insert:
                 f"the query has {len(given)} columns ({', '.join(given)}) for the {len(names)} columns "
                 f"{', '.join(names)}"
             )
-        renamed = frame.toDF(*names, *given[len(names) :])
-        given_fields = renamed.schema.fields
-        if not any(isinstance(one.dataType, st.StructType | st.ArrayType | st.MapType) for one in given_fields):
-            return renamed
-        known = {one.name.casefold(): one.dataType for one in to_spark(self.snapshot.schema)}
-        return renamed.select(*(_with_member_names(one, known.get(one.name.casefold())) for one in given_fields))
+        return by_position(frame, names, self.snapshot.schema)
 
     def _mismatch(self, what: str) -> SchemaMismatchError:
         return SchemaMismatchError(
@@ -320,30 +315,3 @@ def _is_default(expression: Any) -> bool:
     if kind_of(expression) == "Alias":
         expression = expression.child()
     return kind_of(expression) == "UnresolvedAttribute" and is_default_word(texts(expression.nameParts()))
-
-
-def _with_member_names(given: st.StructField, table: st.DataType | None) -> Column:
-    """Return a column whose structs have the member names of the table, by position: Spark casts structs so."""
-    value = sf.col(quoted(given.name))
-    renamed = given.dataType if table is None else _renamed(given.dataType, table)
-    return value if renamed == given.dataType else value.cast(renamed).alias(given.name)
-
-
-def _renamed(given: st.DataType, table: st.DataType) -> st.DataType:
-    match given, table:
-        case st.StructType(), st.StructType() if len(given) == len(table):
-            return st.StructType(
-                [
-                    st.StructField(theirs.name, _renamed(ours.dataType, theirs.dataType), ours.nullable)
-                    for ours, theirs in zip(given, table, strict=True)
-                ]
-            )
-        case st.ArrayType(), st.ArrayType():
-            return st.ArrayType(_renamed(given.elementType, table.elementType), given.containsNull)
-        case st.MapType(), st.MapType():
-            return st.MapType(
-                _renamed(given.keyType, table.keyType),
-                _renamed(given.valueType, table.valueType),
-                given.valueContainsNull,
-            )
-    return given

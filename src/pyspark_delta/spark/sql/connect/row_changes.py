@@ -28,6 +28,7 @@ from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
+from pyspark_delta.spark.frames.positions import by_position
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.connect.names import Names
 from pyspark_delta.spark.sql.connect.rewrite import splice
@@ -189,7 +190,7 @@ def _new_rows(names: Names, statement: InsertInto, table: SqlTable, frame: DataF
                 f"inserted: {', '.join(listed)}. Nothing was written. Select as many, or list the columns.",
                 error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
             )
-        frame = frame.toDF(*listed)
+        frame = by_position(frame, listed, schema)
     for name, value in static.items():
         frame = frame.withColumn(name, sf.expr(value))
     return frame
