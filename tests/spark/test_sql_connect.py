@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
 
 from pyspark_delta import Table, connect_catalog, disconnect_catalog
-from pyspark_delta.errors import InvalidOperationError, SqlSyntaxError, TableAlreadyExistsError
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, SqlSyntaxError, TableAlreadyExistsError
 
 
 @pytest.fixture
@@ -69,6 +69,32 @@ def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     assert rows(spark, f"SELECT id FROM {table}") == [(0,)]
     spark.sql(f"TRUNCATE TABLE {table}")
     assert rows(spark, f"SELECT id FROM {table}") == []
+
+
+def test_values_are_cast_to_the_types_of_the_columns(delta_connect: SparkSession, tmp_path: Path) -> None:
+    """As on classic sessions; DEFAULT is the default of the column."""
+    spark, made = delta_connect, f"delta.`{tmp_path}/typed`"
+    properties = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    spark.sql(
+        f"CREATE TABLE {made} (f FLOAT, d DATE, n INT DEFAULT 6, p INT) USING delta PARTITIONED BY (p) {properties}"
+    )
+    spark.sql(f"INSERT INTO {made} VALUES (1.5, DATE'2026-01-02', DEFAULT, 1), (2, DATE'2026-01-03', 2 + 1, DEFAULT)")
+    spark.sql(f"INSERT INTO {made} PARTITION (p = '3') (d, f, n) VALUES ('2026-01-04', '4.5', 5.9D)")
+    assert [tuple(map(str, row)) for row in rows(spark, f"SELECT f, d, n, p FROM {made} ORDER BY f")] == [
+        ("1.5", "2026-01-02", "6", "1"),
+        ("2.0", "2026-01-03", "3", "None"),
+        ("4.5", "2026-01-04", "5", "3"),
+    ]
+    for wrong, found in {
+        "(n) VALUES ('seven')": "CAST_INVALID_INPUT.*'seven' does not fit into the column 'n'",
+        "(n, N) VALUES (1, 2)": "gets two values",
+        "(f) VALUES (1, 2)": "2 columns",
+    }.items():
+        with pytest.raises(SchemaMismatchError, match=found):
+            spark.sql(f"INSERT INTO {made} {wrong}")
+    with pytest.raises(InvalidOperationError, match=r"NON_PARTITION_COLUMN.* 'n'"):
+        spark.sql(f"INSERT OVERWRITE {made} PARTITION (n = 6) VALUES (1, DATE'2026-01-02', 1)")
+    assert len(rows(spark, f"TABLE {made}")) == 3
 
 
 def test_members_of_structs_by_position(delta_connect: SparkSession, tmp_path: Path) -> None:

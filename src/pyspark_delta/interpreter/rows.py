@@ -32,6 +32,7 @@ from pyspark_delta.table import Table
 from pyspark_delta.table.merge import TableMerge
 from pyspark_delta.table.sources import RowStream, open_rows
 from pyspark_delta.table.writing import Place, write
+from pyspark_delta.transaction.column_rules import check_partition_names
 
 _TARGET, _SOURCE = "target", "source"
 
@@ -160,6 +161,7 @@ def insert(statement: InsertInto, session: Session) -> pa.Table:
         raise InvalidOperationError("INSERT ... IF NOT EXISTS is not supported by Delta tables. Leave it out.")
     table = session.open(statement.table)
     static = _static_values(statement, table.schema)
+    check_partition_names(table.snapshot.configuration, (one.column[-1] for one in statement.partition))
     rows = _new_rows(statement, table, session, static)
     place = Place.of(table.snapshot)
     options = place.options(

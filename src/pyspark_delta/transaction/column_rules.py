@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.stored import check_no_intervals
 from pyspark_delta.schema.traversal import fields_in, types_in
 from pyspark_delta.schema.types import (
@@ -112,6 +113,19 @@ def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str,
             error_class="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
         )
     return tuple(f.name for f in found)
+
+
+def check_partition_names(configuration: TableConfiguration, names: Iterable[str]) -> None:
+    """Raise InvalidOperationError if the PARTITION of an INSERT names another column than a partition column."""
+    partitioning = {name.casefold() for name in configuration.partition_columns}
+    for name in names:
+        if name.casefold() not in partitioning:
+            raise InvalidOperationError(
+                f"PARTITION names '{name}', which is not a partition column of '{configuration.location}'. Its "
+                f"partition columns: {', '.join(configuration.partition_columns) or 'none'}. Leave PARTITION out.",
+                error_class="NON_PARTITION_COLUMN",
+                column=name,
+            )
 
 
 def _check_types(schema: StructType) -> None:

@@ -124,6 +124,11 @@ def test_a_column_keeps_a_name_that_a_table_has_too(run: Run) -> None:
     assert run("DELETE FROM t WHERE t.t.t = 2") == [{"num_affected_rows": 1}]
 
 
+def test_partition_names_partition_columns(orders: Run) -> None:
+    with pytest.raises(InvalidOperationError, match=r"NON_PARTITION_COLUMN.* 's'"):
+        orders("INSERT OVERWRITE orders PARTITION (s = 'a') VALUES (1, 1)")
+
+
 def test_members_of_structs_by_position_and_by_name(run: Run) -> None:
     """As in Spark."""
     run("CREATE TABLE t (i INT, s STRUCT<a: INT, b: INT>, l ARRAY<STRUCT<c: INT>>, m MAP<STRING, STRUCT<d: INT>>)")

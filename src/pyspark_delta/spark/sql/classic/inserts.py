@@ -28,6 +28,7 @@ from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.views import view_refusal
 from pyspark_delta.spark.sql.transactions import snapshot_of, write
 from pyspark_delta.statements.assignments import is_default_word
+from pyspark_delta.transaction.column_rules import check_partition_names
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import WriteOptions, parse_options
@@ -107,15 +108,7 @@ class Insert:
 
     # ------------------------------------------------------------------------------------------------------- names
     def _check_names(self) -> None:
-        partitioning = {name.casefold() for name in self.snapshot.configuration.metadata.partition_columns}
-        for name in (*self.static, *self.dynamic):
-            if name.casefold() not in partitioning:
-                raise InvalidOperationError(
-                    f"PARTITION names '{name}', which is not a partition column of '{self.snapshot.location}'. Its "
-                    f"partition columns: {', '.join(partitioning) or 'none'}. Leave PARTITION out.",
-                    error_class="NON_PARTITION_COLUMN",
-                    column=name,
-                )
+        check_partition_names(self.snapshot.configuration, (*self.static, *self.dynamic))
         folded = [name.casefold() for name in self.columns]
         twice = next((name for name in self.columns if folded.count(name.casefold()) > 1), None)
         if twice is not None:

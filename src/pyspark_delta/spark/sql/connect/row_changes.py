@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
-import pyspark.sql.functions as sf
 from pyspark.sql import Column, DataFrame
 
-from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.interpreter.qualifiers import qualifiers, requalify, unqualified
 from pyspark_delta.parser.common_tables import cte_names, with_ctes
 from pyspark_delta.parser.row_statements import (
     Assignment,
     DeleteFrom,
-    InsertInto,
     MergeAction,
     MergeClause,
     MergeInto,
@@ -28,13 +25,10 @@ from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
-from pyspark_delta.spark.frames.positions import by_position
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.connect.names import Names
 from pyspark_delta.spark.sql.connect.rewrite import splice
 from pyspark_delta.spark.sql.targets import SqlTable
-from pyspark_delta.write.engine import WriteRequest
-from pyspark_delta.write.options import WriteOptions, parse_options
 
 RunQuery = Callable[[str], DataFrame]
 """Runs a query in which tables may be Delta tables."""
@@ -158,67 +152,3 @@ def _with_clause(
         case MergeRows.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE:
             return builder.whenNotMatchedBySourceDelete(condition)
     return builder.whenNotMatchedBySourceUpdate(condition, values)
-
-
-# ---------------------------------------------------------------------------------------------------------- INSERT
-def insert(names: Names, statement: InsertInto, table: SqlTable, run: RunQuery) -> None:
-    """Carry out an INSERT. Raises as `df.write`, and SchemaMismatchError for another number of columns."""
-    if statement.if_not_exists:
-        raise InvalidOperationError(
-            "INSERT OVERWRITE ... IF NOT EXISTS is not supported for Delta tables. Nothing was written. Leave it out.",
-            error_class="DELTA_OPERATION_NOT_ALLOWED",
-            sqlstate="0AKDC",
-        )
-    options = _options(names, statement, table)
-    mode = "overwrite" if statement.replaces else "append"
-    frame = _new_rows(names, statement, table, run(statement.query.text))
-    transactions.write(names.spark, table, frame, WriteRequest(table.location, mode, options, must_exist=True))
-
-
-def _new_rows(names: Names, statement: InsertInto, table: SqlTable, frame: DataFrame) -> DataFrame:
-    """Return the new rows by the names of the table's columns."""
-    static = {_column(one.column): one.value.text for one in statement.partition if one.value is not None}
-    if not statement.by_name:
-        folded = {name.casefold() for name in static}
-        schema = transactions.snapshot_of(names.spark, table).schema
-        listed = [name for name in schema.names if name.casefold() not in folded]
-        if statement.columns is not None:
-            listed = [_column(path) for path in statement.columns]
-        if len(listed) != len(frame.columns):
-            raise SchemaMismatchError(
-                f"The query has {len(frame.columns)} columns ({', '.join(frame.columns)}), and {len(listed)} are to be "
-                f"inserted: {', '.join(listed)}. Nothing was written. Select as many, or list the columns.",
-                error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
-            )
-        frame = by_position(frame, listed, schema)
-    for name, value in static.items():
-        frame = frame.withColumn(name, sf.expr(value))
-    return frame
-
-
-def _column(path: Path) -> str:
-    if len(path) != 1:
-        raise InvalidOperationError(
-            f"{column_path_text(path)} is inside of a struct. Nothing was written. List columns of the table itself."
-        )
-    return path[0]
-
-
-def _options(names: Names, statement: InsertInto, table: SqlTable) -> WriteOptions:
-    options = replace(parse_options(table.storage_options), catalog_table=table.catalog_table)
-    if statement.evolves:
-        options = replace(options, merge_schema=True)
-    if statement.replace_where is not None:
-        where = requalify(statement.replace_where.text, qualifiers(statement.table, statement.alias))
-        return replace(options, replace_where=where)
-    if statement.replace_on is not None:
-        return replace(options, replace_on=statement.replace_on.text, target_alias=statement.alias)
-    if statement.replace_using:
-        return replace(options, replace_using=tuple(column_path_text(path) for path in statement.replace_using))
-    if not statement.overwrite:
-        return options
-    partition = statement.overwritten_partition
-    if partition is not None:
-        return replace(options, replace_where=partition, dynamic_partitions=False)
-    dynamic = (names.spark.conf.get(_MODE, "static") or "").lower() == "dynamic"
-    return replace(options, dynamic_partitions=dynamic)

@@ -35,6 +35,7 @@ from pyspark_delta.spark.session.identifiers import identify_or_create
 from pyspark_delta.spark.sql import execute, transactions
 from pyspark_delta.spark.sql.connect import row_changes
 from pyspark_delta.spark.sql.connect.definitions import in_transaction
+from pyspark_delta.spark.sql.connect.inserts import insert
 from pyspark_delta.spark.sql.connect.names import Names, identifier
 from pyspark_delta.spark.sql.connect.rewrite import splice
 from pyspark_delta.spark.sql.targets import SqlTable, is_path_name
@@ -266,7 +267,7 @@ class _Statements:
             case rs.MergeInto():
                 return row_changes.merge(self._names, statement, table, self._query)
             case rs.InsertInto():
-                row_changes.insert(self._names, statement, table, self._query)
+                insert(self._names, statement, table, self._query)
             case _:
                 transactions.run(self._spark, table, truncate_statement(self._spark))
         return None
