@@ -40,6 +40,9 @@ def test_queries_read_tables_at_paths(delta_connect: SparkSession, table: str) -
         WHERE x.id IN (SELECT id FROM {table} WHERE id >= :least) ORDER BY 1"""
     assert rows(spark, text, args={"least": 1}) == [(1, "a", table, 1), (2, "b", table, 1)]
     assert len(rows(spark, f"TABLE {table}")) == 2
+    sampled = f"{table} TABLESAMPLE (100 PERCENT) REPEATABLE (3)"
+    assert rows(spark, f"SELECT {table}.id FROM {sampled} ORDER BY 1") == [(1,), (2,)]
+    assert rows(spark, f"SELECT t.id FROM {sampled} AS t ORDER BY t.id LIMIT 1") == [(1,)]
     assert rows(spark, f"SELECT max(id) FROM {{mine}} m JOIN {table} t USING (id)", mine=spark.range(2)) == [(1,)]
 
 
@@ -47,6 +50,10 @@ def test_queries_are_explained(delta_connect: SparkSession, table: str) -> None:
     [[plan]] = rows(delta_connect, f"EXPLAIN FORMATTED SELECT id FROM {table} WHERE s = '{{}}'")
     assert "Physical Plan" in plan
     assert "AnalysisException" not in plan
+    for change in (f"DELETE FROM {table}", f"OPTIMIZE {table}"):
+        with pytest.raises(InvalidOperationError, match=r"plan=True"):
+            delta_connect.sql(f"EXPLAIN {change}")
+    assert Table.open(table.split("`")[1]).version == 1
 
 
 def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
@@ -177,6 +184,7 @@ def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, 
     assert [row[0] for row in rows(spark, f"DESCRIBE {made}")][:3] == ["id", "k", "more"]
     assert spark.sql(f"DESCRIBE HISTORY {made} LIMIT 1").first()["operation"] == "ADD COLUMNS"  # type: ignore[index]
     assert rows(spark, f"RESTORE {made} TO VERSION AS OF 0")[0][1] == 2
+    assert rows(spark, f"FSCK REPAIR TABLE {made} DRY RUN") == []
     assert rows(spark, f"OPTIMIZE '{tmp_path}/made'")[0][0] == f"file:{tmp_path}/made"
     with pytest.raises(SqlSyntaxError, match="expected HOURS"):
         spark.sql(f"VACUUM {made} RETAIN 7")

@@ -28,6 +28,8 @@ def collect_arrow(frame: DataFrame) -> pa.Table:
 def frame_of_arrow(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
     """Return a frame with the rows of a table. If the schema is not given, it is that of the table."""
     if _HAS_TABLES:
+        if schema is None and not table.num_rows:
+            schema = spark_schema(table.schema)  # Spark Connect takes no schema from a table without rows
         return spark.createDataFrame(table) if schema is None else spark.createDataFrame(table, schema)
     return _classic_frame_of(spark, table, spark_schema(table.schema) if schema is None else schema)
 

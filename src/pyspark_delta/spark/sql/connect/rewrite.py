@@ -55,12 +55,13 @@ def _joined(pieces: list[str], names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class _Reference:
-    """A reference in a text: `start` to `end` are the name and the point in time."""
+    """A reference in a text: `start` to `end` are the name and the point in time. An alias stands at `alias_at`."""
 
     name: TableName
     end: int
     time: TimeTravel | None
     has_alias: bool
+    alias_at: int
 
     @property
     def start(self) -> int:
@@ -84,7 +85,7 @@ def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
         frames.append(frame)
         alias, place = "", one.end
         if isinstance(one, _Reference) and not one.has_alias:
-            alias = f" AS {quoted(one.name.parts[-1])}"
+            alias, place = f"{text[one.end : one.alias_at]} AS {quoted(one.name.parts[-1])}", one.alias_at
             named.append(names.whole(one.name.parts) or one.name.parts)
     pieces.append(alias + text[place:])
     return Spliced(tuple(_with_short_qualifiers(piece, named) for piece in pieces), tuple(frames))
@@ -128,12 +129,22 @@ def _completed(reader: Reader, name: TableName, has_alias: bool | None = None) -
     reader.index = next(place for place, token in enumerate(reader.tokens) if token.start >= name.end)
     time = time_travel(reader) if at_time_travel(reader) else None
     end = reader.tokens[reader.index - 1].end
+    _skip_sample(reader)
+    alias_at = reader.tokens[reader.index - 1].end
     before = [token for token in reader.tokens if token.end <= name.start]
     if before and before[-1].value == "TABLE":  # TABLE t takes no alias
         has_alias = True
     if has_alias is None:
         has_alias = reader.at("AS") or (reader.at_name() and not reader.at_any(*_AFTER_TABLES))
-    return _Reference(name, end, time, has_alias)
+    return _Reference(name, end, time, has_alias, alias_at)
+
+
+def _skip_sample(reader: Reader) -> None:
+    """Skip TABLESAMPLE, which stands before an alias."""
+    if reader.accept("TABLESAMPLE"):
+        reader.bracketed("the size of the sample")
+        if reader.accept("REPEATABLE"):
+            reader.bracketed("a seed")
 
 
 def _paths(reader: Reader) -> Iterator[TableName]:

@@ -26,7 +26,7 @@ from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.rows import at_query
 from pyspark_delta.parser.scripts import is_script
 from pyspark_delta.parser.statements import DeltaStatement
-from pyspark_delta.parser.values import TableName
+from pyspark_delta.parser.values import TableName, TablePath
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.engine.dml.engines import truncate_statement
@@ -103,16 +103,38 @@ def _query(names: Names, before: Before, text: str, args: Any, frames: Mapping[s
 
 
 def _explained(names: Names, before: Before, text: str, args: Any) -> DataFrame | None:
-    """Explain a query with Delta tables; None for any other statement."""
+    """Explain a query with Delta tables; None for any other statement.
+
+    Raises InvalidOperationError for a statement that changes a Delta table, which the server does not know.
+    """
     reader = Reader(text)
     if not reader.accept("EXPLAIN"):
         return None
     mode = next((f" {word}" for word in ("EXTENDED", "CODEGEN", "COST", "FORMATTED") if reader.accept(word)), "")
-    if reader.ended or not at_query(reader):
+    if reader.ended:
         return None
-    spliced = splice(names, text[reader.token.start :], args)
+    inner = text[reader.token.start :]
+    if not at_query(reader):
+        _refuse_explained_change(names, inner, args)
+        return None
+    spliced = splice(names, inner, args)
     written, frames = spliced.formatted(escapes=True)
     return before(names.spark, f"EXPLAIN{mode} {written}", args, **frames) if frames else None
+
+
+def _refuse_explained_change(names: Names, text: str, args: Any) -> None:
+    try:
+        statement = parse(text, args) or parse_any(text, args)
+    except SqlSyntaxError:
+        return
+    target = getattr(statement, "target", None) or getattr(statement, "table", None)
+    if isinstance(target, TableName | TablePath) and names.find(target) is not None:
+        raise InvalidOperationError(
+            "EXPLAIN of a statement that is not a query needs a classic session. Nothing was changed. The methods of "
+            "DeltaTable return a plan with plan=True, as in table.delete(condition, plan=True).",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sqlstate="0AKDC",
+        )
 
 
 def _own(names: Names, statement: DeltaStatement, on_server: Callable[[], DataFrame]) -> DataFrame:
