@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pyspark_delta.changes.configuration_ranges import Declared, evolved
 from pyspark_delta.errors import DeltaError, InvalidOptionError, StreamSchemaError
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.options import OnDataLoss, StreamOptions
+from pyspark_delta.streaming.schema_changes import columns_by_path
 from pyspark_delta.streaming.schema_log import NO_ENTRY, SchemaEntry, SchemaLog, is_tracked_change
 
 RENAME, DROP, TYPE_CHANGE = "RENAME COLUMN", "DROP COLUMN", "TYPE WIDENING"
@@ -137,14 +138,25 @@ class SchemaTracking:
 
 
 def _changes(before: TableConfiguration, after: TableConfiguration) -> list[str]:
-    """Return which kinds of changes, other than added columns, are between two schemas, at the top level or below."""
-    found = []
-    old = {physical_field(f, mapping_mode(before)).name: f for f in before.schema}
-    new = {physical_field(f, mapping_mode(after)).name: f for f in after.schema}
-    if any(name in new and new[name].name != field.name for name, field in old.items()):
-        found.append(RENAME)
-    if any(name not in new for name in old):
-        found.append(DROP)
-    if any(name in new and new[name].type != field.type for name, field in old.items()):
-        found.append(TYPE_CHANGE)
-    return found
+    """Return which kinds of changes, other than added columns, are between two schemas, at any level."""
+    old, new = columns_by_path(before), columns_by_path(after)
+    kept = [(field, new[path][1]) for path, (_, field) in old.items() if path in new]
+    found = {
+        RENAME: any(field.name != now.name for field, now in kept),
+        DROP: len(kept) < len(old),
+        TYPE_CHANGE: any(_without_fields(field.type) != _without_fields(now.type) for field, now in kept),
+    }
+    return [kind for kind, is_found in found.items() if is_found]
+
+
+def _without_fields(data_type: DataType) -> DataType:
+    """Return a type without the fields in it, which are columns of their own, and without nullability."""
+    match data_type:
+        case StructType():
+            return StructType(())
+        case ArrayType(element):
+            return ArrayType(_without_fields(element), True)
+        case MapType(key, value):
+            return MapType(_without_fields(key), _without_fields(value), True)
+        case _:
+            return data_type

@@ -47,8 +47,7 @@ class Table:
         self.schemas = SchemaChanges(self.chosen, mapped=self.mapped, partitioned=self.partitioned)
         self.schema = self.schemas.first
         self.configuration = {"delta.columnMapping.mode": "name"} if self.mapped else {}
-        has = {"columnMapping": self.mapped, "deletionVectors": self.vectors, "typeWidening": self.schemas.widens}
-        names = [name for name, is_on in has.items() if is_on]
+        names = self._features()
         self.commits.append(Commit([], removes=False, marked=False, schema=self.schema, declares=True))
         self.states.append({})
         self.log.create(
@@ -57,6 +56,10 @@ class Table:
             partition=self.schema.partition,
             configuration=self.configuration,
         )
+
+    def _features(self) -> list[str]:
+        has = {"deletionVectors": self.vectors, "typeWidening": self.schemas.widens}
+        return [name for name, is_on in {"columnMapping": self.schema.mapped, **has}.items() if is_on]
 
     @property
     def latest(self) -> int:
@@ -122,9 +125,14 @@ class Table:
 
     def change_schema(self) -> None:
         """Change the schema, with files that have the new one, and sometimes without those that have the old one."""
-        self.schema = self.schemas.next(self.schema)
+        before, self.schema = self.schema, self.schemas.next(self.schema)
+        protocol = []
+        if self.schema.mapped and not before.mapped:
+            self.configuration = {**self.configuration, "delta.columnMapping.mode": "name"}
+            protocol = [features(*self._features())]
         added = [self._new() for _ in range(self.chosen.choice([0, 0, 1, 3]))]
-        self._commit(added, self._some_live() if self.chosen.random() < 0.15 else [], self._metadata())
+        removed = self._some_live() if self.chosen.random() < 0.15 else []
+        self._commit(added, removed, *protocol, self._metadata())
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the latest version."""
@@ -145,7 +153,7 @@ class Table:
     def _new(self, **extra: Any) -> Json:
         self.number += 1
         path = f"{self.chosen.choice(['', 'p=1/', 'a%20b/', 'é%25/', 'Z/'])}{self.chosen.random():.3f}-{self.number}"
-        partition = {"c2" if self.mapped else "p": self.chosen.choice(["x", None])} if self.partitioned else {}
+        partition = {self.schema.partition_key: self.chosen.choice(["x", None])} if self.partitioned else {}
         made = add(path, self.chosen.choice([0, 1, 5, 10, 100]), partition, **extra)
         made["add"]["modificationTime"] = self.chosen.randrange(6)
         return made

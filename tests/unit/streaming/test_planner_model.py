@@ -6,18 +6,21 @@ repeated.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.hand_made import struct_of
 from tests.lengths import length
 from tests.unit.streaming.planner_model import CHANGED, EVOLUTION, File, Model, Refusal
 from tests.unit.streaming.random_schemas import DROP, INCOMPATIBLE, RENAME, RESTART, TYPE_CHANGE
 from tests.unit.streaming.random_tables import Table
 from tests.unit.streaming.tables import FIRST_TIME, TABLE_ID, Log
 
+from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
@@ -179,9 +182,9 @@ class Query:
 
     def _check_parts(self, parts: list[BatchFiles]) -> None:
         """The rows have the schema of the run."""
-        expected = [(one.name, one.type, one.nullable) for one in self.model.reads.columns]
+        expected = parse_schema(json.dumps(struct_of(*self.model.reads.fields())))
         for part in parts:
-            assert [(one.name, str(one.type), one.nullable) for one in part.source.schema.fields] == expected
+            assert part.source.schema == expected
 
     def _check_schema(self, files: list[File]) -> None:
         """The schema of the run can read the files of a new batch, and is the very same with a schema log."""
