@@ -287,7 +287,11 @@ class StreamPlanner:
         if version is not None and version <= self._log.latest_version:
             return version
         request = ChangeRequest(version, timestamp, only_readable=False)  # commits are read, not versions
-        return resolve_range(self._log.snapshot.update(), request).first
+        try:
+            return resolve_range(self._log.snapshot.update(), request).first
+        except VersionNotFoundError as error:  # with the error class of a range of changes
+            location = self._start.location
+            raise VersionNotFoundError(error.requested, error.earliest, error.latest, location) from None
 
     def _at(self, version: int) -> Offset:
         return Offset(self.table_id, version)

@@ -130,7 +130,9 @@ def _difference(written: list[_Column], reads: list[_Column], where: str) -> str
             before = names.get(physical.name)
             renamed = before is not None and before != logical.name
             return (
-                f"column '{before}' was renamed to '{shown}'" if renamed else f"column '{shown}' was added or dropped"
+                f"column '{where}{before}' was renamed to '{shown}'"
+                if renamed
+                else f"column '{shown}' was added or dropped"
             )
         if found[1].name != physical.name:
             return f"column '{shown}' was replaced by another column of that name"
