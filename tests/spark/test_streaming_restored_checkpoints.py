@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.spark.streams import Source, ids, run, transactions, writer
 
-from pyspark_delta import StreamDataLossError, Table
+from pyspark_delta import DeltaWarning, StreamDataLossError, Table
 from pyspark_delta.streaming.checkpoint import planned_batch
 
 pytestmark = pytest.mark.spark
@@ -85,6 +85,23 @@ def test_batches_with_the_same_rows_are_skipped(delta_spark: SparkSession, tmp_p
     assert ids(query.path) == query.source.ids
     assert list(transactions(query.path).values()) == [3]
     assert Table.open(str(query.path)).version == 3
+
+
+def test_skipped_upserts_are_named(delta_spark: SparkSession, tmp_path: Path) -> None:
+    query = Query(delta_spark, tmp_path, limit=None)
+
+    def upsert() -> None:
+        upserts = writer(query.source.stream(), query.checkpoint, keys="id").outputMode("update")
+        run(upserts.start(str(query.path)))
+
+    upsert()
+    shutil.copytree(query.checkpoint, query.backup)
+    for _ in range(2):
+        query.source.add()
+        upsert()
+    query.restore()
+    with pytest.warns(DeltaWarning, match="Batch 1 .* is skipped, because .* up to 2"):
+        upsert()
 
 
 @pytest.mark.parametrize("limit", [None, 1], ids=["files", "table"])

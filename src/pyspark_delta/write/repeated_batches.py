@@ -23,10 +23,9 @@ def check_repeated(snapshot: Snapshot, batch: StreamBatch) -> None:
     Raises StreamDataLossError if the batch has other rows. Warns if that is unknown and the table has later batches:
     Spark repeats only the last one.
     """
-    committed = next((info for info in infos_newest_first(snapshot) if _is_of(info, batch)), None)
-    plan = None if committed is None else _member(committed, "tags").get(BATCH_PLAN)
+    plan = None if batch.plan is None else _committed_plan(snapshot, batch)
     latest = snapshot.transactions()[batch.query_id].version
-    if plan is not None and batch.plan is not None:
+    if plan is not None:
         if plan != batch.plan:
             raise StreamDataLossError(
                 f"The query {batch.query_id} has planned batch {batch.number} with other rows than those that "
@@ -49,6 +48,12 @@ def check_repeated(snapshot: Snapshot, batch: StreamBatch) -> None:
             DeltaWarning,
             stacklevel=2,
         )
+
+
+def _committed_plan(snapshot: Snapshot, batch: StreamBatch) -> str | None:
+    """Return `StreamBatch.plan` of the committed batch; None if its commit does not tell it, or is gone."""
+    committed = next((info for info in infos_newest_first(snapshot) if _is_of(info, batch)), None)
+    return None if committed is None else _member(committed, "tags").get(BATCH_PLAN)
 
 
 def _is_of(info: CommitInfo, batch: StreamBatch) -> bool:
