@@ -1,8 +1,9 @@
-"""Streams whose nested columns change: what stops them, and the consent with which they go on."""
+"""Streams whose columns change, at any level: what stops them, and the consent with which they go on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -61,6 +62,21 @@ def test_a_change_in_a_nested_column_stops_a_stream(tmp_path: Path, inside: str,
     with pytest.raises(StreamSchemaError, match=rf"version 1\b.*'{inside}.[xz]'") as caught:
         planner.latest(start)
     assert caught.value.error_class == error_class
+
+
+@pytest.mark.parametrize("feed", ["false", "true"])
+def test_a_skipped_commit_that_changes_the_schema_is_checked(tmp_path: Path, feed: str) -> None:
+    location = str(tmp_path / "t")
+    Table.create(location, "a INT", properties={**PROPERTIES, "delta.enableChangeDataFeed": "true"})
+    options = {"readChangeFeed": feed, "startingVersion": "1", "skipCommitsWhere": "operation = 'ADD COLUMNS'"}
+    start = Offset(Snapshot.load(location).metadata.id, 1)
+    Table.open(location).alter().add_columns("b INT")
+    Table.open(location).append({"a": [1], "b": [2]})
+    end = StreamPlanner(Snapshot.load(location), StreamOptions.parse(options)).latest(start)
+    assert end == replace(start, version=3)
+    Table.open(location).alter().drop_columns("b")
+    with pytest.raises(StreamSchemaError, match="column 'b' was added or dropped"):
+        StreamPlanner(Snapshot.load(location), StreamOptions.parse(options)).batch(start, end)
 
 
 @pytest.mark.parametrize("kind", CHANGES)
