@@ -114,20 +114,22 @@ class SchemaTracking:
         earlier = self.log.entry(number)
         one, other = (entry.configuration(snapshot.configuration) for entry in (earlier, current.entry))
         options = {RENAME: "Rename", DROP: "Drop", TYPE_CHANGE: "TypeChange"}
-        missing = [kind for kind in _changes(one, other) if not self._allows(kind, current.entry.version)]
+        changes = _changes(one, other)
+        missing = [kind for kind in changes if not self._allows(kind, current.entry.version)]
         if missing:
-            raise self._refused(missing, [f"allowSourceColumn{options[kind]}" for kind in missing], earlier, current)
+            shown = [f"{kind} {', '.join(changes[kind])}" for kind in missing]
+            raise self._refused(shown, [f"allowSourceColumn{options[kind]}" for kind in missing], earlier, current)
 
     def _allows(self, kind: str, version: int) -> bool:
         options = self._options
         given = {RENAME: options.allow_rename, DROP: options.allow_drop, TYPE_CHANGE: options.allow_type_change}[kind]
         return given is not None and given.strip().lower() in (_ALWAYS, str(version))
 
-    def _refused(self, kinds: list[str], options: list[str], earlier: SchemaEntry, current: _Current) -> DeltaError:
+    def _refused(self, changes: list[str], options: list[str], earlier: SchemaEntry, current: _Current) -> DeltaError:
         version = current.entry.version
         return StreamSchemaError(
             f"The schema changed between version {earlier.version} and {version} in a way that can break the query: "
-            f"{', '.join(kinds)}. Check the query and its sink. Then allow it for this version, or for all, with "
+            f"{'; '.join(changes)}. Check the query and its sink. Then allow it for this version, or for all, with "
             f"{' and '.join(f'option({name!r}, {str(version)!r})' for name in options)} of the stream; 'always' allows "
             "all versions.",
             error_class="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
@@ -137,16 +139,20 @@ class SchemaTracking:
         )
 
 
-def _changes(before: TableConfiguration, after: TableConfiguration) -> list[str]:
-    """Return which kinds of changes, other than added columns, are between two schemas, at any level."""
+def _changes(before: TableConfiguration, after: TableConfiguration) -> dict[str, list[str]]:
+    """Return the changes, other than added columns, between two schemas at any level, by their kind."""
     old, new = columns_by_path(before), columns_by_path(after)
-    kept = [(field, new[path][1]) for path, (_, field) in old.items() if path in new]
+    kept = [(name, field, *new[path]) for path, (name, field) in old.items() if path in new]
     found = {
-        RENAME: any(field.name != now.name for field, now in kept),
-        DROP: len(kept) < len(old),
-        TYPE_CHANGE: any(_without_fields(field.type) != _without_fields(now.type) for field, now in kept),
+        RENAME: [f"'{name}' to '{after}'" for name, field, after, now in kept if field.name != now.name],
+        DROP: [f"'{name}'" for path, (name, _) in old.items() if path not in new],
+        TYPE_CHANGE: [
+            f"'{after}' from {field.type} to {now.type}"
+            for _, field, after, now in kept
+            if _without_fields(field.type) != _without_fields(now.type)
+        ],
     }
-    return [kind for kind, is_found in found.items() if is_found]
+    return {kind: changes for kind, changes in found.items() if changes}
 
 
 def _without_fields(data_type: DataType) -> DataType:

@@ -100,3 +100,9 @@ def test_consent_is_asked_for_what_happened_in_a_nested_column(tmp_path: Path, i
     with pytest.raises(StreamSchemaError) as caught:
         planner()
     assert caught.value.facts["options"] == [kind]
+    shown = {
+        RENAME: f"RENAME COLUMN '{inside}.x' to '{inside}.z'.",
+        DROP: f"DROP COLUMN '{inside}.x'.",
+        TYPE_CHANGE: f"TYPE WIDENING '{inside}.x' from integer to long.",
+    }
+    assert shown[kind] in str(caught.value)
