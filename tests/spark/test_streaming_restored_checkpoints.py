@@ -50,8 +50,7 @@ class Query:
         shutil.copytree(self.backup, self.checkpoint)
 
 
-@pytest.mark.parametrize("limit", [None, 1000], ids=["files", "table"])
-@pytest.mark.parametrize("behind", [1, 2])
+@pytest.mark.parametrize(("limit", "behind"), [(None, 1), (1000, 2)], ids=["files", "table"])
 def test_a_batch_is_not_skipped_for_one_with_other_rows(
     delta_spark: SparkSession, tmp_path: Path, limit: int | None, behind: int
 ) -> None:
