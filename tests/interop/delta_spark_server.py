@@ -5,7 +5,7 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}, "tasks": 1}`,
-`{"do": "batches", "sources": [{"path": ..., "options": {...}}], "checkpoint": ..., "columns": [...]}`,
+`{"do": "batches", "sources": [{"path": ..., "options": {...}, "columns": [SQL, ...]}], "checkpoint": ...}`,
 `{"do": "rules", "path": ...}`, `{"do": "parse", "statements": [...]}`,
 `{"do": "stream", "source": ..., "path": ..., "checkpoint": ..., "mode": ...}`,
 `{"do": "run", "code": PYTHON}`,
@@ -83,7 +83,7 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
         case "batches":
-            return _batches(spark, question["sources"], question["checkpoint"], question["columns"])
+            return _batches(spark, question["sources"], question["checkpoint"])
         case "stream":
             _stream(spark, question)
             return None
@@ -97,9 +97,7 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             raise ValueError(other)
 
 
-def _batches(
-    spark: SparkSession, sources: list[dict[str, Any]], checkpoint: str, columns: list[str]
-) -> dict[int, list[Any]]:
+def _batches(spark: SparkSession, sources: list[dict[str, Any]], checkpoint: str) -> dict[int, list[Any]]:
     """The rows of each batch of a query that reads everything that is available in some tables."""
     batches: dict[int, list[Any]] = {}
 
@@ -107,7 +105,8 @@ def _batches(
         batches[number] = sorted([list(row) for row in batch.collect()], key=str)
 
     streams = [spark.readStream.format("delta").options(**one["options"]).load(one["path"]) for one in sources]
-    writer = reduce(DataFrame.union, [one.select(*columns) for one in streams]).writeStream.foreachBatch(keep)
+    chosen = [stream.selectExpr(*one["columns"]) for stream, one in zip(streams, sources, strict=True)]
+    writer = reduce(DataFrame.union, chosen).writeStream.foreachBatch(keep)
     writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
     return batches
 

@@ -64,14 +64,15 @@ def assert_same(checkpoint: Path, first: Stream, second: Stream, repeated: int, 
     return max(found) + 1
 
 
-def our_batches(spark: SparkSession, sources: Sources, checkpoint: Path, columns: list[str]) -> Batches:
+def our_batches(spark: SparkSession, sources: Sources, checkpoint: Path) -> Batches:
     streams = [spark.readStream.format("delta").options(**one["options"]).load(one["path"]) for one in sources]
-    batches = run(reduce(DataFrame.union, [one.select(*columns) for one in streams]), checkpoint).batches
+    chosen = [stream.selectExpr(*one["columns"]) for stream, one in zip(streams, sources, strict=True)]
+    batches = run(reduce(DataFrame.union, chosen), checkpoint).batches
     return {number: sorted(map(list, rows), key=str) for number, rows in batches.items()}
 
 
-def their_batches(server: DeltaSparkServer, sources: Sources, checkpoint: Path, columns: list[str]) -> Batches:
-    found = server.ask("batches", sources=sources, checkpoint=str(checkpoint), columns=columns)
+def their_batches(server: DeltaSparkServer, sources: Sources, checkpoint: Path) -> Batches:
+    found = server.ask("batches", sources=sources, checkpoint=str(checkpoint))
     return {int(number): rows for number, rows in found.items()}
 
 
@@ -82,9 +83,9 @@ def test_batches_are_the_same(
     checkpoint, columns = tmp_path / "c", CHANGES if is_feed else ["id", "p"]
     options = {"maxFilesPerTrigger": "2", **({"readChangeFeed": "true"} if is_feed else {})}
 
-    sources = [{"path": str(table), "options": options}]
-    ours = partial(our_batches, our_spark, sources, checkpoint, columns)
-    theirs = partial(their_batches, delta_spark_server, sources, checkpoint, columns)
+    sources = [{"path": str(table), "options": options, "columns": columns}]
+    ours = partial(our_batches, our_spark, sources, checkpoint)
+    theirs = partial(their_batches, delta_spark_server, sources, checkpoint)
     number = assert_same(checkpoint, theirs, ours, 1, same_texts=True)  # within the initial snapshot
     assert number == 3
     for first, second in ((ours, theirs), (theirs, ours)):
@@ -97,37 +98,79 @@ def test_batches_are_the_same(
         number = assert_same(checkpoint, first, second, number + 1, same_texts=not is_feed)
 
 
+NESTED = "named_struct('x', id, 'l', array(named_struct('y', -id)), 'm', map('k', named_struct('z', id))) as s"
+ROWS, NESTED_ROWS, FEED = (["id", f"{text} as text"] for text in ("'-'", "to_json(s)", "_change_type"))
+
+
+def nested_text(number: int) -> str:
+    """The nested column of a row as JSON."""
+    return f'{{"x":{number},"l":[{{"y":{-number}}}],"m":{{"k":{{"z":{number}}}}}}}'
+
+
 class Turns:
-    """A query over one table twice and another table, which either engine continues, and changes of the tables."""
+    """A query which either engine continues, and changes of its tables.
+
+    It reads a table of nested columns, whose names are mapped, twice; and the rows and the changes of another table.
+    """
 
     def __init__(self, spark: SparkSession, server: DeltaSparkServer, folder: Path, seed: int) -> None:
         self.spark, self.server, self.random = spark, server, random.Random(seed)
-        self.paths, self.checkpoint = [str(folder / "one"), str(folder / "other")], folder / "c"
-        options = {"skipChangeCommits": "true"}
+        self.nested, self.flat, self.checkpoint = str(folder / "nested"), str(folder / "flat"), folder / "c"
+        skipping, feed = {"skipChangeCommits": "true"}, {"readChangeFeed": "true"}
         self.sources: Sources = [
-            {"path": path, "options": {**options, "maxFilesPerTrigger": str(limit)}}
-            for path, limit in ((self.paths[0], 3), (self.paths[0], 1), (self.paths[1], 2))
+            {"path": path, "options": {**options, "maxFilesPerTrigger": str(limit)}, "columns": columns}
+            for path, limit, options, columns in (
+                (self.nested, 3, skipping, NESTED_ROWS),
+                (self.nested, 1, skipping, NESTED_ROWS),
+                (self.flat, 2, skipping, ROWS),
+                (self.flat, 2, feed, FEED),
+            )
         ]
-        self.added: list[list[int]] = [[], []]
+        self.next_id = 0
+        self.live: list[int] = []  # rows of the flat table
+        self.expected: list[list[Any]] = []
         self.rows: dict[int, list[Any]] = {}
 
+    def create(self) -> None:
+        """Create the tables."""
+        for path, select, properties in (
+            (self.nested, f"id, {NESTED}", "'delta.columnMapping.mode' = 'name'"),
+            (self.flat, "id", "'delta.enableChangeDataFeed' = 'true'"),
+        ):
+            properties = f"tblproperties ('delta.enableDeletionVectors' = 'true', {properties})"
+            self.server.sql(f"create table delta.`{path}` using delta {properties} as select {select} from range(0)")
+
     def append(self) -> None:
-        which = self.random.randrange(2)
-        first = len(self.added[0]) + len(self.added[1])
-        end = first + self.random.randint(1, 8)
-        self.added[which] += range(first, end)
-        files = self.random.randint(1, 3)
-        if self.random.random() < 0.5:
-            frame = self.spark.range(first, end, 1, files)
-            frame.write.format("delta").mode("append").save(self.paths[which])
+        """Add rows to one of the tables."""
+        first = self.next_id
+        self.next_id = end = first + self.random.randint(1, 8)
+        is_nested = self.random.random() < 0.5
+        if is_nested:
+            self.expected += [[number, nested_text(number)] for number in range(first, end)] * 2
         else:
-            statement = f"select id from range({first}, {end}, 1, {files})"
-            self.server.ask("append", path=self.paths[which], select=statement)
+            self.live += range(first, end)
+            self.expected += [[number, kind] for number in range(first, end) for kind in ("-", "insert")]
+        path, select = (self.nested, f"id, {NESTED}") if is_nested else (self.flat, "id")
+        statement = f"select {select} from range({first}, {end}, 1, {self.random.randint(1, 3)})"
+        if self.random.random() < 0.5:
+            self.spark.sql(statement).write.format("delta").mode("append").save(path)
+        else:
+            self.server.ask("append", path=path, select=statement)
 
     def change(self) -> None:
-        """A change that streams skip."""
-        path = self.random.choice(self.paths)
+        """A change that streams skip, except for the change feed."""
+        path = self.random.choice([self.nested, self.flat])
         statement = self.random.choice([f"optimize delta.`{path}`", f"delete from delta.`{path}` where id % 7 = 3"])
+        if path == self.flat and statement.startswith("delete"):
+            self.expected += [[number, "delete"] for number in self.live if number % 7 == 3]
+            self.live = [number for number in self.live if number % 7 != 3]
+        self._do(statement)
+
+    def map_columns(self) -> None:
+        """Enable column mapping, which changes no row and no name."""
+        self._do(f"alter table delta.`{self.flat}` set tblproperties ('delta.columnMapping.mode' = 'name')")
+
+    def _do(self, statement: str) -> None:
         if self.random.random() < 0.5:
             self.spark.sql(statement)
         else:
@@ -138,9 +181,9 @@ class Turns:
         if len(self.rows) > 1 and self.random.random() < 0.7:
             rewind(self.checkpoint, max(self.rows))
         if self.random.random() < 0.5:
-            found = our_batches(self.spark, self.sources, self.checkpoint, ["id"])
+            found = our_batches(self.spark, self.sources, self.checkpoint)
         else:
-            found = their_batches(self.server, self.sources, self.checkpoint, ["id"])
+            found = their_batches(self.server, self.sources, self.checkpoint)
         for number, rows in found.items():
             assert self.rows.setdefault(number, rows) == rows
 
@@ -150,15 +193,15 @@ def test_random_turns_lose_and_double_no_row(
     our_spark: SparkSession, delta_spark_server: DeltaSparkServer, tmp_path: Path, seed: int
 ) -> None:
     turns = Turns(our_spark, delta_spark_server, tmp_path, seed)
-    for path in turns.paths:
-        properties = "tblproperties ('delta.enableDeletionVectors' = 'true')"
-        delta_spark_server.sql(f"create table delta.`{path}` (id bigint) using delta {properties}")
-    for turn in range(length(6, 30)):
+    turns.create()
+    count = length(6, 30)
+    for turn in range(count):
         for _ in range(turns.random.randint(1, 3)):
             turns.append()
         turns.run()
+        if turn == count // 2:
+            turns.map_columns()
         if turn:
             turns.change()
     turns.run()
-    found = sorted(row[0] for rows in turns.rows.values() for row in rows)
-    assert found == sorted([*turns.added[0] * 2, *turns.added[1]])
+    assert sorted(row for rows in turns.rows.values() for row in rows) == sorted(turns.expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,20 @@ def test_c180_each_batch_is_written_once(plain_spark: SparkSession, tmp_path: Pa
     assert numbers(checkpoint / "commits") == [0, 1, 2]
     assert ids(path) == source.ids
     assert Table.open(path).version == 3
+
+
+def test_a_batch_is_not_skipped_for_one_with_other_rows(plain_spark: SparkSession, tmp_path: Path) -> None:
+    source, path, checkpoint = Source(plain_spark, tmp_path, files=1), str(tmp_path / "table"), tmp_path / "checkpoint"
+    run(writer(source.stream(), checkpoint).start(path))
+    shutil.copytree(checkpoint, tmp_path / "backup")
+    source.add()
+    run(writer(source.stream(), checkpoint).start(path))
+    shutil.rmtree(checkpoint)
+    shutil.copytree(tmp_path / "backup", checkpoint)
+    source.add()
+    with pytest.raises(StreamingQueryException, match="DELTA_STREAMING_BATCH_DIFFERS"):
+        run(writer(source.stream(), checkpoint).start(path))
+    assert ids(path) == source.ids[:20]
 
 
 def test_complete_mode_replaces_all_rows(plain_spark: SparkSession, tmp_path: Path) -> None:

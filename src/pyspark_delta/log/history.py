@@ -147,6 +147,15 @@ def commits_newest_first(snapshot: Versioned, limit: int | None = None) -> Itera
         }
 
 
+def infos_newest_first(snapshot: Versioned) -> Iterator[CommitInfo]:
+    """Yield the commitInfo of the commits up to the snapshot's version, newest first. They are read as consumed."""
+    listing = _commits_from(snapshot, 0)
+    for version in sorted(listing.commits, reverse=True):
+        info = _commit_info(snapshot.store, listing.commits[version], version)
+        if info is not None:
+            yield info
+
+
 def _commits_from(snapshot: Versioned, first: int) -> LogListing:
     """Return the commits from a version on: those of the snapshot, and earlier ones from a listing."""
     segment, listing = snapshot.segment, LogListing()

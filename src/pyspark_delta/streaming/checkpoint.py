@@ -6,13 +6,14 @@ have the number of the batch as their names. Offsets of other kinds of sources a
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import orjson
 
-from pyspark_delta.errors import FileNotFoundInStoreError, InvalidOffsetError, InvalidOperationError
+from pyspark_delta.errors import DeltaError, FileNotFoundInStoreError, InvalidOffsetError, InvalidOperationError
 from pyspark_delta.storage import ObjectStore, store_for
 from pyspark_delta.storage.paths import join
 from pyspark_delta.streaming.numbered_files import numbers_in
@@ -64,6 +65,27 @@ def read_checkpoint(location: str, storage_options: Mapping[str, str] | None = N
             f"The query of the checkpoint '{location}' has not planned a batch yet.", location=location
         )
     return QueryCheckpoint(location, query_id, batches)
+
+
+def batch_plan(offsets: str, planned_at: Callable[[], object]) -> str:
+    """Return a text that is the same for batches of a query with the same rows.
+
+    `offsets` are those at which the batch ends, as Spark shows them. A source of files numbers its own batches, whose
+    files the offsets do not name: with it, the time at which Spark planned the batch counts too.
+    """
+    text = f"{offsets}{planned_at()}" if "logOffset" in offsets else offsets
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def planned_batch(location: str, number: int) -> str | None:
+    """Return the `batch_plan` of a batch from the checkpoint of its query; None if that cannot be read."""
+    try:
+        lines = _read(store_for(location, {}), location, number)
+        if lines[0].strip() != _BY_POSITION:
+            return None
+        return batch_plan(f"[{', '.join(lines[2:])}]", lambda: orjson.loads(lines[1])["batchTimestampMs"])
+    except (DeltaError, OSError, ValueError, LookupError):
+        return None
 
 
 def query_id_of(location: str, storage_options: Mapping[str, str] | None = None) -> str:

@@ -69,8 +69,9 @@ class FeedContents:
     def batch(self, initial: InitialPiece | None, pieces: Sequence[Piece[FeedCommit]]) -> list[BatchFiles]:
         """Return the files of a batch, in the order of versions. Raises the errors of `sizes`."""
         start = self._start
-        pieces = [piece for piece in pieces if not self._is_skipped(piece.commit)]
-        configurations = [self._check(piece.commit) for piece in pieces]
+        checked = [(piece, self._check(piece.commit)) for piece in pieces]  # also those that are skipped
+        kept = [(piece, found) for piece, found in checked if not self._is_skipped(piece.commit)]
+        pieces, configurations = [piece for piece, _ in kept], [found for _, found in kept]
         times = self._times([piece.commit for piece in pieces], configurations)
         actions = [piece.commit.between(piece.first, piece.end) for piece in pieces]
         # The checks allow no other columns or partitioning than those of `start`.

@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from pyspark_delta.changes.configuration_ranges import ConfigurationRange, check_enabled
 from pyspark_delta.changes.feed_columns import CHANGE_COLUMNS
-from pyspark_delta.changes.versions import ChangeRequest, resolve_range
+from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.errors import CorruptLogError, StreamDataLossError, VersionNotFoundError
 from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.schema.types import StructType
@@ -257,6 +258,9 @@ class StreamPlanner:
         if self._initial is None or self._initial.version != version:
             snapshot = initial_snapshot_of(self._log, version)
             self._check_schema(snapshot)
+            if self._options.changes:
+                found = [ConfigurationRange(version, snapshot.configuration)]
+                check_enabled(found, VersionRange(version, version), self._start.location)
             self._initial = InitialFiles(snapshot, self._contents.where, self._options.time_zone)
         return self._initial
 
@@ -287,7 +291,11 @@ class StreamPlanner:
         if version is not None and version <= self._log.latest_version:
             return version
         request = ChangeRequest(version, timestamp, only_readable=False)  # commits are read, not versions
-        return resolve_range(self._log.snapshot.update(), request).first
+        try:
+            return resolve_range(self._log.snapshot.update(), request).first
+        except VersionNotFoundError as error:  # with the error class of a range of changes
+            location = self._start.location
+            raise VersionNotFoundError(error.requested, error.earliest, error.latest, location) from None
 
     def _at(self, version: int) -> Offset:
         return Offset(self.table_id, version)

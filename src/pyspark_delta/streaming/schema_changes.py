@@ -5,6 +5,9 @@ Files of a commit can be read with that schema if no column was added, lost, ren
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeAlias
+
 from pyspark_delta.errors import StreamSchemaError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
@@ -13,6 +16,7 @@ from pyspark_delta.schema.widening import is_lossless
 
 _Column = tuple[StructField, StructField]  # with its logical and with its physical names
 _Types = tuple[DataType, DataType]  # likewise
+_Path: TypeAlias = tuple[str, ...]
 _INCOMPATIBLE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 
 
@@ -63,11 +67,43 @@ def _incompatible(reads: TableConfiguration, version: int, problem: str) -> Stre
     )
 
 
+def columns_by_path(configuration: TableConfiguration) -> dict[_Path, tuple[str, StructField]]:
+    """Return all columns and nested fields by their physical path, with their logical path and definition."""
+    mode = mapping_mode(configuration)
+    found: dict[_Path, tuple[str, StructField]] = {}
+    for field in configuration.schema:
+        found.update(_fields(field, physical_field(field, mode), (), ""))
+    return found
+
+
+def _fields(
+    field: StructField, physical: StructField, above: _Path, where: str
+) -> Iterator[tuple[_Path, tuple[str, StructField]]]:
+    path, shown = (*above, physical.name), f"{where}{field.name}"
+    yield path, (shown, field)
+    yield from _fields_in(field.type, physical.type, path, f"{shown}.")
+
+
+def _fields_in(
+    logical: DataType, physical: DataType, above: _Path, where: str
+) -> Iterator[tuple[_Path, tuple[str, StructField]]]:
+    match logical, physical:
+        case StructType() as one, StructType() as other:
+            for field, stored in zip(one, other, strict=True):
+                yield from _fields(field, stored, above, where)
+        case ArrayType(), ArrayType():
+            elements = logical.element_type, physical.element_type
+            yield from _fields_in(*elements, (*above, "element"), f"{where}element.")
+        case MapType(), MapType():
+            yield from _fields_in(logical.key_type, physical.key_type, (*above, "key"), f"{where}key.")
+            yield from _fields_in(logical.value_type, physical.value_type, (*above, "value"), f"{where}value.")
+
+
 def _dropped(reads: TableConfiguration, written: TableConfiguration) -> str | None:
     """Return which column of a stream was dropped: only column mapping drops columns and keeps the files."""
-    kept = {name.casefold() for name in written.schema.names}
-    dropped = [name for name in reads.schema.names if name.casefold() not in kept]
-    return f"column '{dropped[0]}' was dropped" if dropped else None
+    kept = columns_by_path(written)
+    dropped = next((name for path, (name, _) in columns_by_path(reads).items() if path not in kept), None)
+    return None if dropped is None else f"column '{dropped}' was dropped"
 
 
 def _same_layout(one: TableConfiguration, other: TableConfiguration) -> bool:
@@ -94,7 +130,9 @@ def _difference(written: list[_Column], reads: list[_Column], where: str) -> str
             before = names.get(physical.name)
             renamed = before is not None and before != logical.name
             return (
-                f"column '{before}' was renamed to '{shown}'" if renamed else f"column '{shown}' was added or dropped"
+                f"column '{where}{before}' was renamed to '{shown}'"
+                if renamed
+                else f"column '{shown}' was added or dropped"
             )
         if found[1].name != physical.name:
             return f"column '{shown}' was replaced by another column of that name"

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pyspark_delta.changes.configuration_ranges import Declared, evolved
 from pyspark_delta.errors import DeltaError, InvalidOptionError, StreamSchemaError
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.streaming.options import OnDataLoss, StreamOptions
+from pyspark_delta.streaming.schema_changes import columns_by_path
 from pyspark_delta.streaming.schema_log import NO_ENTRY, SchemaEntry, SchemaLog, is_tracked_change
 
 RENAME, DROP, TYPE_CHANGE = "RENAME COLUMN", "DROP COLUMN", "TYPE WIDENING"
@@ -113,20 +114,22 @@ class SchemaTracking:
         earlier = self.log.entry(number)
         one, other = (entry.configuration(snapshot.configuration) for entry in (earlier, current.entry))
         options = {RENAME: "Rename", DROP: "Drop", TYPE_CHANGE: "TypeChange"}
-        missing = [kind for kind in _changes(one, other) if not self._allows(kind, current.entry.version)]
+        changes = _changes(one, other)
+        missing = [kind for kind in changes if not self._allows(kind, current.entry.version)]
         if missing:
-            raise self._refused(missing, [f"allowSourceColumn{options[kind]}" for kind in missing], earlier, current)
+            shown = [f"{kind} {', '.join(changes[kind])}" for kind in missing]
+            raise self._refused(shown, [f"allowSourceColumn{options[kind]}" for kind in missing], earlier, current)
 
     def _allows(self, kind: str, version: int) -> bool:
         options = self._options
         given = {RENAME: options.allow_rename, DROP: options.allow_drop, TYPE_CHANGE: options.allow_type_change}[kind]
         return given is not None and given.strip().lower() in (_ALWAYS, str(version))
 
-    def _refused(self, kinds: list[str], options: list[str], earlier: SchemaEntry, current: _Current) -> DeltaError:
+    def _refused(self, changes: list[str], options: list[str], earlier: SchemaEntry, current: _Current) -> DeltaError:
         version = current.entry.version
         return StreamSchemaError(
             f"The schema changed between version {earlier.version} and {version} in a way that can break the query: "
-            f"{', '.join(kinds)}. Check the query and its sink. Then allow it for this version, or for all, with "
+            f"{'; '.join(changes)}. Check the query and its sink. Then allow it for this version, or for all, with "
             f"{' and '.join(f'option({name!r}, {str(version)!r})' for name in options)} of the stream; 'always' allows "
             "all versions.",
             error_class="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
@@ -136,15 +139,30 @@ class SchemaTracking:
         )
 
 
-def _changes(before: TableConfiguration, after: TableConfiguration) -> list[str]:
-    """Return which kinds of changes, other than added columns, are between two schemas, at the top level or below."""
-    found = []
-    old = {physical_field(f, mapping_mode(before)).name: f for f in before.schema}
-    new = {physical_field(f, mapping_mode(after)).name: f for f in after.schema}
-    if any(name in new and new[name].name != field.name for name, field in old.items()):
-        found.append(RENAME)
-    if any(name not in new for name in old):
-        found.append(DROP)
-    if any(name in new and new[name].type != field.type for name, field in old.items()):
-        found.append(TYPE_CHANGE)
-    return found
+def _changes(before: TableConfiguration, after: TableConfiguration) -> dict[str, list[str]]:
+    """Return the changes, other than added columns, between two schemas at any level, by their kind."""
+    old, new = columns_by_path(before), columns_by_path(after)
+    kept = [(name, field, *new[path]) for path, (name, field) in old.items() if path in new]
+    found = {
+        RENAME: [f"'{name}' to '{after}'" for name, field, after, now in kept if field.name != now.name],
+        DROP: [f"'{name}'" for path, (name, _) in old.items() if path not in new],
+        TYPE_CHANGE: [
+            f"'{after}' from {field.type} to {now.type}"
+            for _, field, after, now in kept
+            if _without_fields(field.type) != _without_fields(now.type)
+        ],
+    }
+    return {kind: changes for kind, changes in found.items() if changes}
+
+
+def _without_fields(data_type: DataType) -> DataType:
+    """Return a type without the fields in it, which are columns of their own, and without nullability."""
+    match data_type:
+        case StructType():
+            return StructType(())
+        case ArrayType(element):
+            return ArrayType(_without_fields(element), True)
+        case MapType(key, value):
+            return MapType(_without_fields(key), _without_fields(value), True)
+        case _:
+            return data_type

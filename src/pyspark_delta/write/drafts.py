@@ -12,7 +12,7 @@ from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.transaction.combination import together
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.write.engine import WriteRequest
-from pyspark_delta.write.provenance import batch_operation, table_operation, write_metrics, write_operation
+from pyspark_delta.write.provenance import batch_operation, batch_tags, table_operation, write_metrics, write_operation
 from pyspark_delta.write.replacement import Replaced, count_rows
 from pyspark_delta.write.target import Target
 from pyspark_delta.write.written import Written
@@ -60,6 +60,7 @@ def draft_write(request: WriteRequest, target: Target, staged: Staged, engine: s
         domains=target.domains,
         isolation=None if options.data_change else IsolationLevel.SNAPSHOT,
         user_metadata=options.user_metadata,
+        tags=batch_tags(request.batch),
         engine_info=engine_info(engine),
     )
     return draft if replaced is None else replace(draft, removes=replaced.removed, reads=replaced.reads)

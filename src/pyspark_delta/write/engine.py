@@ -29,11 +29,15 @@ from pyspark_delta.write.written import Written
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
-    """A micro-batch of a streaming query, for the history: `output_mode` is Append or Complete."""
+    """A micro-batch of a streaming query, for the history: `output_mode` is Append or Complete.
+
+    `plan` identifies the rows that Spark has chosen for it; None if that is unknown.
+    """
 
     query_id: str
     number: int
     output_mode: str
+    plan: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ from pyspark_delta.write.engine import StreamBatch
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written
 
+BATCH_PLAN = "batchPlan"
+"""The tag with `StreamBatch.plan`."""
+
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 
 
@@ -55,6 +58,11 @@ def batch_operation(batch: StreamBatch, metrics: Mapping[str, int]) -> Operation
         "numOutputBytes": metrics["numOutputBytes"],
     }
     return Operation("STREAMING UPDATE", parameters, counts)
+
+
+def batch_tags(batch: StreamBatch | None) -> dict[str, str]:
+    """Return the tags of the commit of a micro-batch, with which a repeated batch is compared."""
+    return {} if batch is None or batch.plan is None else {BATCH_PLAN: batch.plan}
 
 
 def write_metrics(

@@ -24,12 +24,16 @@ NO_CONSENT = "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
 
 
 class File(NamedTuple):
-    """A file of a stream: its position, its path, its size, and if the condition on rows may be true for them."""
+    """A file of a stream: its position, its path, its size, and if the condition on rows may be true for them.
+
+    In a change data feed, `kind` is how its rows changed, "recorded" if they tell it themselves; "" if none did.
+    """
 
     position: tuple[int, int, int]
     path: str
     size: int
     is_possible: bool
+    kind: str = "insert"
 
     @property
     def offset(self) -> Offset:
@@ -81,6 +85,7 @@ class Room:
 
     files: int | None
     bytes: int | None
+    is_empty: bool = True
 
     @property
     def is_full(self) -> bool:
@@ -89,9 +94,15 @@ class Room:
 
     def take(self, file: File) -> None:
         """Admit a file."""
+        self.is_empty = False
         if file.is_possible:
             self.files = None if self.files is None else self.files - 1
             self.bytes = None if self.bytes is None else self.bytes - file.size
+
+    def fits(self, files: list[File]) -> bool:
+        """True if files that belong together are admitted: alone, they are more than a limit may allow."""
+        needs = (self.files, len(files)), (self.bytes, sum(file.size for file in files))
+        return self.is_empty or not files or all(left is None or need <= left for left, need in needs)
 
 
 def last_version(end: Offset) -> int:
@@ -114,14 +125,40 @@ class Files:
     def of_commit(self, version: int) -> list[File]:
         """The files of a commit."""
         commit = self.table.commits[version]
-        if (commit.removes and self.options.skip_change_commits) or self._skips(version):
+        if self._skips(version):
             return []
-        return self._files(version, 1, commit.files)
+        if self.options.changes:
+            return self._changes(version, commit.changes)
+        return [] if commit.removes and self.options.skip_change_commits else self._files(version, 1, commit.files)
+
+    def are_whole(self, version: int) -> bool:
+        """True for a commit whose changes are in one batch."""
+        if not self.options.changes:
+            return False
+        facts = [next(iter(action.items())) for action in self.table.commits[version].changes]
+        return any(kind == "cdc" or "deletionVector" in made for kind, made in facts)
+
+    def _changes(self, version: int, actions: list[Json]) -> list[File]:
+        """The files with the changes of a commit: of a file that gets another deletion vector, the rows that differ."""
+        vectors = {
+            (kind, made["path"]): {made["deletionVector"]["pathOrInlineDv"]} if "deletionVector" in made else set()
+            for action in actions
+            for kind, made in action.items()
+        }
+        found = []
+        for number, action in enumerate(actions):
+            [(kind, made)] = action.items()
+            change = {"cdc": "recorded", "add": "insert", "remove": "delete"}[kind]
+            other = vectors.get(({"add": "remove", "remove": "add"}.get(kind, ""), made["path"]))
+            if other is not None and not other - vectors[kind, made["path"]]:
+                change = ""
+            found.append(File((version, 1, number), made["path"], made["size"], is_possible=True, kind=change))
+        return found
 
     def refuses(self, version: int) -> bool:
         """True for a commit whose changes of rows the options do not allow."""
         commit = self.table.commits[version]
-        if not commit.removes or self._skips(version):
+        if not commit.removes or self._skips(version) or self.options.changes:
             return False
         return not (self.options.allows_changes if commit.files else self.options.allows_deletes)
 
@@ -130,7 +167,7 @@ class Files:
 
     def _files(self, version: int, phase: int, actions: list[Json]) -> list[File]:
         """The files of a snapshot (phase 0) or a commit (phase 1), in order."""
-        every_one = self.options.where is None or not self.table.partitioned
+        every_one = self.options.where is None or not self.table.partitioned or self.options.changes
         made = [action["add"] for action in actions]
         possible = [every_one or "x" in one["partitionValues"].values() for one in made]
         return [File((version, phase, n), one["path"], one["size"], possible[n]) for n, one in enumerate(made)]
@@ -194,10 +231,12 @@ class Model:
                 if stop is not None:
                     return stop
                 files = self.files.of_commit(version)
+            files = [file for file in files if file.position > position.position]
+            is_whole = not position.initial and self.files.are_whole(position.version)
+            if is_whole and not room.fits(files):
+                return position
             for file in files:
-                if file.position <= position.position:
-                    continue
-                if room.is_full:
+                if room.is_full and not is_whole:
                     return position
                 room.take(file)
                 position = file.offset
@@ -241,7 +280,9 @@ class Model:
         files = self.files.initial(start.version) if start.initial else []
         for version in self._versions(start, end):
             files += self.files.of_commit(version)
-        chosen = [file for file in files if start.position < file.position <= end.position and file.is_possible]
+        chosen = [
+            file for file in files if start.position < file.position <= end.position and file.is_possible and file.kind
+        ]
         exclude = self.options.exclude
         return [file for file in chosen if exclude is None or not exclude.search(file.path)]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tests.hand_made import Json
+from tests.hand_made import Json, struct_of
 from tests.hand_made import field as column
 
 NAMES = ("b", "c", "d", "e")
-FIXED = ("id", "p", "c1", "c2")  # columns that stay
+FIXED = 2  # the first columns stay
+NESTED = ("struct", "array", "map")
 RENAME, DROP, TYPE_CHANGE = "RENAME COLUMN", "DROP COLUMN", "TYPE WIDENING"
 RESTART, INCOMPATIBLE = (
     "DELTA_SCHEMA_CHANGED_WITH_VERSION",
@@ -18,20 +20,65 @@ RESTART, INCOMPATIBLE = (
 
 
 class Column(NamedTuple):
-    """A column; `physical` is its name in the files. A widened one was an integer."""
+    """A column, or a field in a nested one; `physical` is its name in the files. A widened one was an integer.
+
+    `inner` are the fields of a struct, of the elements of an array, or of the values of a map, as `type` says.
+    """
 
     name: str
     physical: str
+    number: int
     type: str = "long"
     nullable: bool = True
     widened: bool = False
     comment: int = 0
+    inner: tuple[Column, ...] = ()
 
     def can_read(self, written: Column) -> bool:
         """True if values of a column of the same name can be read as this one."""
         types = (self.type,) if self.type != "long" else ("long", "integer")
         fits = written.type in types and (self.nullable or not written.nullable)
-        return fits and written.physical == self.physical
+        return fits and written.physical == self.physical and can_read(self.inner, written.inner)
+
+    def data_type(self, *, mapped: bool) -> Any:
+        """The type as the log has it."""
+        inner = struct_of(*(one.field(mapped=mapped) for one in self.inner))
+        nested: dict[str, Json] = {
+            "struct": inner,
+            "array": {"type": "array", "elementType": inner, "containsNull": True},
+            "map": {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True},
+        }
+        return nested.get(self.type, self.type)
+
+    def field(self, *, mapped: bool) -> Json:
+        """The column as the log has it."""
+        facts: dict[str, Any] = {"comment": str(self.comment)} if self.comment else {}
+        if self.widened:
+            facts["delta.typeChanges"] = [{"fromType": "integer", "toType": "long"}]
+        if mapped:
+            facts["delta.columnMapping.id"] = self.number
+            facts["delta.columnMapping.physicalName"] = self.physical
+        return column(self.name, self.data_type(mapped=mapped), self.nullable, **facts)
+
+
+def can_read(columns: Iterable[Column], written: Iterable[Column]) -> bool:
+    """True if values of some columns can be read as others."""
+    reads = {one.name: one for one in columns}
+    return all(one.name in reads and reads[one.name].can_read(one) for one in written)
+
+
+def names_in(columns: Iterable[Column]) -> set[tuple[str, ...]]:
+    """The names of columns and of fields in them, with those of the columns around them."""
+    return {(one.name, *rest) for one in columns for rest in [(), *names_in(one.inner)]}
+
+
+def by_physical_name(columns: Iterable[Column]) -> dict[tuple[str, ...], Column]:
+    """Columns and the fields in them by their names in the files, with those of the columns around them."""
+    found: dict[tuple[str, ...], Column] = {}
+    for one in columns:
+        found[one.physical,] = one
+        found |= {(one.physical, *rest): inner for rest, inner in by_physical_name(one.inner).items()}
+    return found
 
 
 class Schema(NamedTuple):
@@ -48,33 +95,27 @@ class Schema(NamedTuple):
 
     def fields(self) -> list[Json]:
         """The columns as the log has them."""
-        return [self._field(one) for one in self.columns]
+        return [one.field(mapped=self.mapped) for one in self.columns]
 
-    def _field(self, one: Column) -> Json:
-        facts: dict[str, Any] = {"comment": str(one.comment)} if one.comment else {}
-        if one.widened:
-            facts["delta.typeChanges"] = [{"fromType": "integer", "toType": "long"}]
-        if self.mapped:
-            facts["delta.columnMapping.id"] = int(one.physical[1:])
-            facts["delta.columnMapping.physicalName"] = one.physical
-        return column(one.name, one.type, one.nullable, **facts)
+    @property
+    def partition_key(self) -> str:
+        """The name of the second column in the partition values of files."""
+        return next(one.physical for one in self.columns if one.number == FIXED)
 
     def can_read(self, written: Schema) -> bool:
         """True if files of another schema can be read with this one."""
-        reads = {one.name: one for one in self.columns}
-        fits = all(one.name in reads and reads[one.name].can_read(one) for one in written.columns)
-        return fits and self.partition == written.partition
+        return can_read(self.columns, written.columns) and self.partition == written.partition
 
     def refusal(self, written: Schema, *, later: bool) -> str | None:
         """The error of a stream with this schema that comes to another one, which may be `later` in the log."""
-        dropped = later and written.mapped and not set(self.names) <= set(written.names)
+        dropped = later and written.mapped and not names_in(self.columns) <= names_in(written.columns)
         if self.can_read(written) and not dropped:
             return None
         return RESTART if later and written.can_read(self) else INCOMPATIBLE
 
     def kinds_to(self, after: Schema) -> list[str]:
         """The kinds of changes to another schema that need consent."""
-        old, new = ({one.physical: one for one in schema.columns} for schema in (self, after))
+        old, new = by_physical_name(self.columns), by_physical_name(after.columns)
         kept = [(old[name], new[name]) for name in old if name in new]
         found = {
             RENAME: any(before.name != now.name for before, now in kept),
@@ -94,15 +135,23 @@ class SchemaChanges:
     """Random changes of the schema of one table."""
 
     def __init__(self, chosen: random.Random, *, mapped: bool, partitioned: bool) -> None:
-        self._chosen, self._ids = chosen, 3
+        self._chosen, self._number = chosen, FIXED
         self.widens = chosen.random() < 0.5
-        self.renames_partition = mapped and partitioned and chosen.random() < 0.3
-        more = Column("b", "c3" if mapped else "b", chosen.choice(["integer", "long"]), chosen.random() < 0.5)
-        columns = Column("id", "c1" if mapped else "id"), Column("p", "c2" if mapped else "p", "string"), more
-        self.first = Schema(columns, ("p",) if partitioned else (), mapped)
+        self._maps = chosen.random() < 0.4  # a table that is not mapped at first
+        self.renames_partition = partitioned and (mapped or self._maps) and chosen.random() < 0.3
+        columns = [Column(name, f"c{n}" if mapped else name, n) for n, name in enumerate(("id", "p"), 1)]
+        self.first = Schema((columns[0], columns[1]._replace(type="string")), ("p",) if partitioned else (), mapped)
+        more = self._new(self.first, "b")._replace(nullable=chosen.random() < 0.5)
+        self.first = self.first._replace(columns=(*self.first.columns, more))
 
     def next(self, schema: Schema) -> Schema:
         """Another schema, or the same if a change is impossible."""
+        if self._maps and not schema.mapped and self._chosen.random() < 0.3:
+            return schema._replace(mapped=True)
+        nested = self._pick([one for one in schema.columns if one.inner])
+        if nested is not None and self._chosen.random() < 0.6:
+            inside = self.next(Schema(nested.inner, (), schema.mapped))
+            return schema.changed(nested, nested._replace(inner=inside.columns))
         kinds = [self._add, self._add, self._allow_nulls, self._comment]
         kinds += [self._widen] if self.widens else []
         kinds += [self._rename, self._rename, self._drop, self._replace] if schema.mapped else []
@@ -115,14 +164,18 @@ class SchemaChanges:
         )
 
     def _new(self, schema: Schema, name: str) -> Column:
-        self._ids += 1
-        return Column(name, f"c{self._ids}" if schema.mapped else name, self._chosen.choice(["integer", "long"]))
+        self._number += 1
+        made = Column(name, f"c{self._number}" if schema.mapped else name, self._number)
+        if self._chosen.random() < 0.5:
+            return made._replace(type=self._chosen.choice(["integer", "long"]))
+        names = NAMES[: self._chosen.randint(1, 2)]
+        return made._replace(type=self._chosen.choice(NESTED), inner=tuple(self._new(schema, one) for one in names))
 
     def _pick(self, columns: list[Column]) -> Column | None:
         return self._chosen.choice(columns) if columns else None
 
     def _loose(self, schema: Schema) -> list[Column]:
-        return [one for one in schema.columns if one.physical not in FIXED]
+        return [one for one in schema.columns if one.number > FIXED]
 
     def _rename(self, schema: Schema) -> Schema:
         """Give a column a new name, that of a former column, or that of another one, which gets its name."""
@@ -140,7 +193,7 @@ class SchemaChanges:
 
     def _drop(self, schema: Schema) -> Schema:
         picked = self._pick([one for one in self._loose(schema) if one.name not in schema.partition])
-        return schema if picked is None else schema.changed(picked, None)
+        return schema if picked is None or len(schema.columns) == 1 else schema.changed(picked, None)
 
     def _replace(self, schema: Schema) -> Schema:
         """Drop a column and add another one of its name."""

@@ -16,10 +16,12 @@ from tests.unit.streaming.tables import Log, add, features, metadata, remove, ve
 class Commit:
     """What is known of a commit: the files that it adds with a change of data, if it removes any, and the schema.
 
-    `marked` ones are to be skipped; `declares` is True if the commit has metadata.
+    `changes` are the actions of its change data feed, in order: change data files, or else files that it adds and
+    removes. `marked` ones are to be skipped; `declares` is True if the commit has metadata.
     """
 
     files: list[Json]
+    changes: list[Json]
     removes: bool
     marked: bool
     schema: Schema
@@ -40,6 +42,7 @@ class Table:
         self.mapped = chosen.random() < 0.4
         self.vectors = chosen.random() < 0.5
         self.evolves = chosen.random() < 0.7
+        self.feed = chosen.random() < 0.5
         self.number = 0
         self._create()
 
@@ -47,15 +50,21 @@ class Table:
         self.schemas = SchemaChanges(self.chosen, mapped=self.mapped, partitioned=self.partitioned)
         self.schema = self.schemas.first
         self.configuration = {"delta.columnMapping.mode": "name"} if self.mapped else {}
-        has = {"columnMapping": self.mapped, "deletionVectors": self.vectors, "typeWidening": self.schemas.widens}
-        names = [name for name, is_on in has.items() if is_on]
-        self.commits.append(Commit([], removes=False, marked=False, schema=self.schema, declares=True))
+        self.configuration |= {"delta.enableChangeDataFeed": "true"} if self.feed else {}
+        self.commits.append(Commit([], [], removes=False, marked=False, schema=self.schema, declares=True))
         self.states.append({})
         self.log.create(
             *self.schema.fields(),
-            protocol=features(*names) if names else None,
+            protocol=self._protocol(),
             partition=self.schema.partition,
             configuration=self.configuration,
+        )
+
+    def _protocol(self) -> Json | None:
+        has = {"deletionVectors": self.vectors, "typeWidening": self.schemas.widens}
+        names = [name for name, is_on in {"columnMapping": self.schema.mapped, **has}.items() if is_on]
+        return (
+            features(*names, *(["changeDataFeed"] if self.feed else []), reader=names) if names or self.feed else None
         )
 
     @property
@@ -87,8 +96,9 @@ class Table:
         self._commit([], self._some_live())
 
     def rewrite(self) -> None:
-        """Replace files, with adds and removes in any order."""
-        self._commit([self._new() for _ in range(self.chosen.randint(1, 3))], self._some_live())
+        """Replace files, with adds and removes in any order, and sometimes change data."""
+        recorded = [self._change_data() for _ in range(self.chosen.choice([0, 0, 1, 2, 5]) if self.feed else 0)]
+        self._commit([self._new() for _ in range(self.chosen.randint(1, 3))], self._some_live(), recorded=recorded)
 
     def mark_rows(self) -> None:
         """Give files deletion vectors."""
@@ -122,9 +132,14 @@ class Table:
 
     def change_schema(self) -> None:
         """Change the schema, with files that have the new one, and sometimes without those that have the old one."""
-        self.schema = self.schemas.next(self.schema)
+        before, self.schema = self.schema, self.schemas.next(self.schema)
+        protocol: list[Json] = []
+        if self.schema.mapped and not before.mapped:
+            self.configuration = {**self.configuration, "delta.columnMapping.mode": "name"}
+            protocol = [made] if (made := self._protocol()) else []
         added = [self._new() for _ in range(self.chosen.choice([0, 0, 1, 3]))]
-        self._commit(added, self._some_live() if self.chosen.random() < 0.15 else [], self._metadata())
+        removed = self._some_live() if self.chosen.random() < 0.15 else []
+        self._commit(added, removed, *protocol, self._metadata())
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the latest version."""
@@ -145,31 +160,47 @@ class Table:
     def _new(self, **extra: Any) -> Json:
         self.number += 1
         path = f"{self.chosen.choice(['', 'p=1/', 'a%20b/', 'é%25/', 'Z/'])}{self.chosen.random():.3f}-{self.number}"
-        partition = {"c2" if self.mapped else "p": self.chosen.choice(["x", None])} if self.partitioned else {}
+        partition = {self.schema.partition_key: self.chosen.choice(["x", None])} if self.partitioned else {}
         made = add(path, self.chosen.choice([0, 1, 5, 10, 100]), partition, **extra)
         made["add"]["modificationTime"] = self.chosen.randrange(6)
         return made
 
+    def _change_data(self) -> Json:
+        made = self._new()["add"]
+        kept = {name: made[name] for name in ("path", "partitionValues", "size")}
+        return {"cdc": {**kept, "path": f"_change_data/{kept['path']}", "dataChange": False}}
+
     def _some_live(self) -> list[str]:
         return self.chosen.sample(sorted(self.live), min(len(self.live), self.chosen.randint(1, 3)))
 
-    def _commit(self, added: list[Json], removed: list[str], *first: Json, data_change: bool = True) -> None:
-        gone = [remove(path, dataChange=data_change, **self._vector_of(path)) for path in removed]
-        actions = [*added, *gone]
+    def _commit(
+        self,
+        added: list[Json],
+        removed: list[str],
+        *first: Json,
+        recorded: Sequence[Json] = (),
+        data_change: bool = True,
+    ) -> None:
+        gone = [remove(path, dataChange=data_change, **self._facts_of(path)) for path in removed]
+        actions = [*added, *gone, *recorded]
         self.chosen.shuffle(actions)
         for path in removed:
             del self.live[path]
         self.live.update((action["add"]["path"], action) for action in added)
         files = [action for action in actions if "add" in action and data_change]
-        self._write(*first, *actions, files=files, removes=bool(removed) and data_change)
+        changes = [action for action in actions if ("cdc" in action) == bool(recorded) and data_change]
+        self._write(*first, *actions, files=files, changes=changes, removes=bool(removed) and data_change)
 
-    def _write(self, *actions: Json, files: Sequence[Json] = (), removes: bool = False) -> None:
+    def _write(
+        self, *actions: Json, files: Sequence[Json] = (), changes: Sequence[Json] = (), removes: bool = False
+    ) -> None:
         marked = self.chosen.random() < 0.15
         self.log.commit(*actions, operation="X", **({"userMetadata": "skip"} if marked else {}))
         declares = any("metaData" in action for action in actions)
-        self.commits.append(Commit(list(files), removes, marked, self.schema, declares))
+        self.commits.append(Commit(list(files), list(changes), removes, marked, self.schema, declares))
         self.states.append(dict(self.live))
 
-    def _vector_of(self, path: str) -> Json:
-        found = self.live[path]["add"].get("deletionVector")
-        return {"deletionVector": found} if found else {}
+    def _facts_of(self, path: str) -> Json:
+        made = self.live[path]["add"]
+        names = ("partitionValues", "size", "deletionVector")
+        return {"extendedFileMetadata": True, **{name: made[name] for name in names if name in made}}

@@ -163,6 +163,17 @@ def test_partition_values_come_with_the_facts_of_the_commit(tmp_path: Path) -> N
     assert dict(part.files["partition_values"][0].as_py())["p"] == "2"
 
 
+def test_the_feed_must_be_on_in_the_initial_snapshot(tmp_path: Path) -> None:
+    log = Log(str(tmp_path))
+    log.create(protocol=LEGACY)
+    log.append("a")
+    with pytest.raises(InvalidOperationError, match="not enabled in version 1") as caught:
+        log.stream(readChangeFeed="true").planner.latest(None)
+    assert caught.value.error_class == "DELTA_MISSING_CHANGE_DATA"
+    log.commit(metadata(ID, configuration=FEED))
+    assert kinds(log.stream(readChangeFeed="true")) == [("a", "insert", 2)]
+
+
 @pytest.mark.parametrize("at_start", [True, False])
 def test_the_feed_must_be_on_in_every_commit(tmp_path: Path, at_start: bool) -> None:
     log = Log(str(tmp_path))

@@ -439,7 +439,7 @@ def test_where_a_stream_begins(tmp_path: Path) -> None:
 def test_a_beginning_after_the_latest_version(tmp_path: Path) -> None:
     log = Log(str(tmp_path))
     log.create()
-    refused(log.stream(startingVersion=1), VersionNotFoundError, "DELTA_CDC_START_VERSION_AFTER_LATEST", "0 to 0")
+    refused(log.stream(startingVersion=1), VersionNotFoundError, "DELTA_VERSION_NOT_FOUND", "0 to 0")
     with pytest.raises(TimestampOutOfRangeError):
         log.stream(startingTimestamp="2099-01-01").planner.latest(None)
 

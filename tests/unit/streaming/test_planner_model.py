@@ -6,18 +6,21 @@ repeated.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.hand_made import struct_of
 from tests.lengths import length
 from tests.unit.streaming.planner_model import CHANGED, EVOLUTION, File, Model, Refusal
 from tests.unit.streaming.random_schemas import DROP, INCOMPATIBLE, RENAME, RESTART, TYPE_CHANGE
 from tests.unit.streaming.random_tables import Table
 from tests.unit.streaming.tables import FIRST_TIME, TABLE_ID, Log
 
+from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.streaming.admission import Limits
 from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
@@ -49,6 +52,8 @@ def random_options(chosen: random.Random, table: Table) -> dict[str, str]:
         options["skipCommitsWhere"] = SKIP
     if chosen.random() < 0.4:
         options |= {"failOnDataLoss": "true", **schema_log(table)}
+    if table.feed and chosen.random() < 0.6:
+        options["readChangeFeed"] = "true"
     return options
 
 
@@ -169,7 +174,12 @@ class Query:
         if parts is None or isinstance(expected, Refusal):
             return None
         self._check_parts(parts)
-        assert [path for part in parts for path in part.files["path"].to_pylist()] == [file.path for file in expected]
+        if self.model.options.changes:
+            found = [change for part in parts for change in _changes_of(part)]
+            assert sorted(found) == sorted((file.position[0], file.path, file.kind) for file in expected)
+        else:
+            paths = [path for part in parts for path in part.files["path"].to_pylist()]
+            assert paths == [file.path for file in expected]
         return expected
 
     def _release(self, end: Offset) -> bool:
@@ -179,9 +189,9 @@ class Query:
 
     def _check_parts(self, parts: list[BatchFiles]) -> None:
         """The rows have the schema of the run."""
-        expected = [(one.name, one.type, one.nullable) for one in self.model.reads.columns]
+        expected = parse_schema(json.dumps(struct_of(*self.model.reads.fields())))
         for part in parts:
-            assert [(one.name, str(one.type), one.nullable) for one in part.source.schema.fields] == expected
+            assert part.source.schema.fields[: len(expected)] == expected.fields
 
     def _check_schema(self, files: list[File]) -> None:
         """The schema of the run can read the files of a new batch, and is the very same with a schema log."""
@@ -211,6 +221,14 @@ class Query:
         can_track = self.model.options.on_data_loss is OnDataLoss.FAIL and not self.table.commits[0].lost
         if refusal.error_class == INCOMPATIBLE and is_restarting:
             self.restart(**(schema_log(self.table) if can_track else {}))
+
+
+def _changes_of(part: BatchFiles) -> list[tuple[int, str, str]]:
+    """The version, the path and the kind of change of files in a change data feed."""
+    facts = [dict(values) for values in part.files["partition_values"].to_pylist()]
+    paths = part.files["path"].to_pylist()
+    kinds = ["recorded" if part.source.stored_too else values["_change_type"] for values in facts]
+    return [(int(v["_commit_version"]), path, kind) for v, path, kind in zip(facts, paths, kinds, strict=True)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

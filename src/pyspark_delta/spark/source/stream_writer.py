@@ -27,12 +27,13 @@ from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.rules import bind_rules, needs_enable, new_rows
 from pyspark_delta.spark.source.writer import TaskRows, compact_small_files, packed, unpacked
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.streaming.checkpoint import query_id_of
+from pyspark_delta.streaming.checkpoint import planned_batch, query_id_of
 from pyspark_delta.transaction.column_rules import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import StreamBatch, WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.pipeline import commit_plan, open_table, plan_write, stage_plan
+from pyspark_delta.write.repeated_batches import check_repeated
 from pyspark_delta.write.stream_options import check_no_void, parse_stream_options
 from pyspark_delta.write.stream_target import create_for_stream
 
@@ -85,12 +86,20 @@ class StreamSourceWrite:
         request = self.plan.request
         options = replace(request.options, transaction=SetTransaction(app_id=query_id, version=number))
         mode = "Append" if request.mode == "append" else "Complete"
-        return replace(request, options=options, batch=StreamBatch(query_id, number, mode), must_exist=True)
+        plan = None if self.checkpoint is None else planned_batch(normalize_location(self.checkpoint), number)
+        return replace(request, options=options, batch=StreamBatch(query_id, number, mode, plan), must_exist=True)
 
     def newest(self, request: WriteRequest) -> Snapshot | None:
-        """Return the newest version of the table; None if it holds the batch."""
+        """Return the newest version of the table; None if it holds the batch.
+
+        Raises StreamDataLossError if it holds another batch of that number.
+        """
         snapshot = open_table(request)
-        return None if snapshot is None or snapshot.holds_transaction(request.options.transaction) else snapshot
+        if snapshot is None or not snapshot.holds_transaction(request.options.transaction):
+            return snapshot
+        assert request.batch is not None
+        check_repeated(snapshot, request.batch)
+        return None
 
     def planned(self, request: WriteRequest, snapshot: Snapshot) -> WritePlan:
         """Return the plan of a batch. Raises InvalidOperationError if the files have not the columns of the table."""

@@ -1,21 +1,27 @@
-"""What a source finds out about the query that calls it: its numbers among the sources, and the checkpoint.
+"""What a source or sink finds out about the query that calls it: numbers of the source, checkpoint, planned offsets.
 
-Spark does not tell a source either of them. They are members of the query's execution, which is found by its id.
+Spark does not tell any of them. They are members of the query's execution, which is found by its id.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
 from pyspark_delta.errors import StreamError, StreamSchemaError
 from pyspark_delta.spark.conf.batches import QUERY_ID
-from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.streaming.checkpoint import batch_plan
 from pyspark_delta.streaming.planner import StreamPlanner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def execution_of(jvm: Jvm, session: Any) -> Any:
@@ -23,6 +29,25 @@ def execution_of(jvm: Jvm, session: Any) -> Any:
     context: Any = SparkContext._active_spark_context
     query = jvm.root.java.util.UUID.fromString(context.getLocalProperty(QUERY_ID))
     return session.sharedState().activeStreamingQueries().get(query)
+
+
+def planned_batch(spark: SparkSession, number: int) -> str | None:
+    """Return the `batch_plan` of a batch of the query whose thread this is; None if Spark does not tell."""
+    try:
+        execution = execution_of(jvm_of(spark), spark._jsparkSession)
+        planned = None if execution is None else execution.offsetLog().get(number)
+        if planned is None or planned.isEmpty():
+            return None
+        sequence = planned.get()
+        return batch_plan(str(sequence.toString()), lambda: _planned_at(sequence))
+    except Py4JJavaError:  # also of an interruption
+        raise
+    except Py4JError:  # a Spark without these members
+        return None
+
+
+def _planned_at(planned: Any) -> int:
+    return int(json.loads(planned.productElement(1).get().json())["batchTimestampMs"])
 
 
 def check_numbers(execution: Any, numbers: Sequence[int], location: str) -> None:

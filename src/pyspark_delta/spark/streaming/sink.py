@@ -26,9 +26,11 @@ from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy
 from pyspark_delta.spark.frames.read_marks import reads_in
 from pyspark_delta.spark.streaming.batch import query_id
 from pyspark_delta.spark.streaming.errors import stream_callback
+from pyspark_delta.spark.streaming.execution import planned_batch
 from pyspark_delta.write.engine import StreamBatch, WriteRequest
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.pipeline import open_table
+from pyspark_delta.write.repeated_batches import check_repeated
 from pyspark_delta.write.stream_options import check_no_void
 
 if TYPE_CHECKING:
@@ -80,15 +82,22 @@ class StreamWrite:
         return replace(self, casts=found is not frame)
 
     def write(self, frame: DataFrame, number: int) -> None:
-        """Write a batch in the thread of its query, unless the table holds it. Raises as `write_table`."""
+        """Write a batch in the thread of its query, unless the table holds it.
+
+        Raises as `write_table`, and StreamDataLossError if the table holds another batch of that number.
+        """
         query = query_id(frame.sparkSession)
         assert query is not None
         options = replace(self.options, transaction=SetTransaction(app_id=query, version=number))
-        request = self._request(options, StreamBatch(query, number, self.output_mode))
-        if not self.casts:
-            write_frame_rows(BatchRows(frame), request)
-            return
+        batch = StreamBatch(query, number, self.output_mode, planned_batch(frame.sparkSession, number))
+        request = self._request(options, batch)
         snapshot = open_table(request)
+        if snapshot is not None and snapshot.holds_transaction(options.transaction):
+            check_repeated(snapshot, batch)
+            return
+        if not self.casts:
+            write_frame_rows(BatchRows(frame), request, snapshot)
+            return
         with naming_values():
             write_frame_rows(BatchRows(frame, lambda rows: self._stored(rows, snapshot)), request, snapshot)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.name_resolution import suggestion
@@ -23,7 +24,9 @@ from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.streaming.batch import query_id
 from pyspark_delta.spark.streaming.sink import BatchRows
 from pyspark_delta.statements.merge.clauses import Clause, RowKind
+from pyspark_delta.write.engine import StreamBatch
 from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.repeated_batches import check_repeated
 from pyspark_delta.write.stream_options import check_no_void
 from pyspark_delta.write.stream_target import create_for_stream
 
@@ -68,6 +71,10 @@ class StreamUpsert:
         spark = frame.sparkSession
         query = query_id(spark)
         assert query is not None
+        snapshot = self._open()
+        if snapshot.holds_transaction(SetTransaction(app_id=query, version=number)):
+            check_repeated(snapshot, StreamBatch(query, number, self.output_mode))
+            return
         with naming(spark, BatchTransactions(query, number)):
             run_statement(spark, self._open, self._merge(frame))
 
