@@ -21,6 +21,7 @@ from pyspark_delta.spark.conf.batches import batch_transaction
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
+from pyspark_delta.spark.conf.strings import as_read_here
 from pyspark_delta.spark.conf.write_defaults import (
     after_commit,
     default_properties,
@@ -167,6 +168,7 @@ class SparkSessionChoices(WriteSession):
             data_columns=is_set(self._spark, "replaceWhere.dataColumns.enabled", default=True),
             check=is_set(self._spark, "replaceWhere.constraintCheck.enabled", default=True),
             is_understood=partial(_is_understood, self._spark),
+            as_read=partial(as_read_here, self._spark),
         )
 
     def reexecutions(self) -> int:
