@@ -25,6 +25,12 @@ def has_widening_reader() -> bool:
     return has_classic_package()
 
 
+def has_shredding_reader() -> bool:
+    """Return True if Spark's Parquet reader reads shredded variants, unless a setting forbids it (Spark 4.1)."""
+    came_with_it = "DataSourceStreamArrowWriter"
+    return has_data_sources() and hasattr(import_module("pyspark.sql.datasource"), came_with_it)
+
+
 def classic_frame() -> type[Any]:
     """Return the class of the DataFrames of classic sessions."""
     return _class("dataframe", "DataFrame")
