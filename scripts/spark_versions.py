@@ -34,7 +34,11 @@ What Spark lacks is refused with an error that names it:
   are refused.
 - **PySpark 4.0 and 4.1** read streams with `enable` in classic sessions only: their Python Data Source cannot limit a
   batch. 4.0 also writes streams with `enable` only.
-- **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
+- **PySpark 4.0** runs SQL scripts only if `spark.sql.scripting.enabled` is true. Its Parquet reader does not read
+  shredded variants: tasks read tables with the feature `variantShredding` by Arrow, and streams of them are refused.
+- **Before 4.1**, parameters (`args` of `spark.sql`, USING of EXECUTE IMMEDIATE) work in queries, but not in statements
+  that change Delta tables. Spark reads `'it''s'` as "its" there, and so do statements; defaults, generated columns and
+  constraints of tables mean "it's" on every release.
 - **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths, and SQL does not find the hidden column
   `_metadata`; `spark.read` does.
 - **PySpark 4.2.0**: a Python UDF on columns that Spark reads from Parquet may never end, of plain Parquet files too.

@@ -27,6 +27,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.scripting.enabled": "true",  # the default from PySpark 4.1 on
     "spark.sql.execution.arrow.pyspark.enabled": "false",
     "spark.driver.memory": "2g",
     "spark.log.level": "OFF",

@@ -142,6 +142,7 @@ def test_replace_columns_changes_nothing(sql: SparkSession, path: str) -> None:
     assert columns(sql, path) == ["id", "s", "k"]
 
 
+@pytest.mark.since("4.1")  # the parser has no constraints before
 def test_c384_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None:
     """CREATE TABLE and ALTER TABLE declare them, in every catalog."""
     warehouse, made = Warehouse(tmp_path / "w"), f"delta.`{path}2`"
@@ -190,6 +191,7 @@ def test_paths_have_no_name_to_drop(sql: SparkSession, path: str) -> None:
     assert sql.table("defined").count() == 2
 
 
+@pytest.mark.since("4.1")  # for the parameter
 def test_scripts_have_deltas_own_statements(sql: SparkSession, path: str) -> None:
     script = """
         BEGIN

@@ -73,14 +73,20 @@ def test_delete_by_the_whole_name(sql: SparkSession, path: str) -> None:
         assert ids(sql, path) == sorted(left), condition
 
 
-def test_delete_with_alias_parameters_and_common_tables(sql: SparkSession, path: str) -> None:
+def test_delete_with_alias_and_common_tables(sql: SparkSession, path: str) -> None:
     name = f"delta.`{path}`"
     sql.sql(f"DELETE FROM {name} AS t WHERE EXISTS (SELECT 1 FROM five f WHERE f.x = t.id AND f.x = 0)")
+    sql.sql(f"WITH some AS (SELECT 4 AS y UNION SELECT 5) DELETE FROM {name} WHERE id IN (SELECT y FROM some)")
+    assert ids(sql, path) == [1, 2, 3, 6, 7, 8, 9]
+
+
+@pytest.mark.since("4.1")
+def test_delete_with_parameters(sql: SparkSession, path: str) -> None:
+    name = f"delta.`{path}`"
     sql.sql(f"DELETE FROM {name} WHERE id = :i", args={"i": 1})
     sql.sql(f"DELETE FROM {name} WHERE id = ?", args=[2])
     sql.sql("DELETE FROM IDENTIFIER(:t) WHERE id = 3", args={"t": name})
-    sql.sql(f"WITH some AS (SELECT 4 AS y UNION SELECT 5) DELETE FROM {name} WHERE id IN (SELECT y FROM some)")
-    assert ids(sql, path) == [6, 7, 8, 9]
+    assert ids(sql, path) == [0, *range(4, 10)]
 
 
 def test_conditions_are_recorded_as_written(sql: SparkSession, path: str) -> None:
@@ -90,16 +96,26 @@ def test_conditions_are_recorded_as_written(sql: SparkSession, path: str) -> Non
         f"DELETE FROM {name} WHERE id  IN (0)": "id  IN (0)",
         f"DELETE FROM {name} AS t WHERE t.id=1 OR t.id > 10": "t.id=1 OR t.id > 10",
         f"UPDATE {name} SET k = 7 WHERE id=2 -- two": "id=2",
-        f"DELETE FROM {name} WHERE id =:i": "CAST(3 AS BIGINT)",
         f"DELETE FROM {name} WHERE {name}.id=4": "CAST(4 AS BIGINT)",
         f"WITH one AS (SELECT 5) DELETE FROM {name} WHERE id=5": "id=5",
-        f"BEGIN DECLARE six INT DEFAULT 6; DELETE FROM {name} WHERE id=six; END": "id=six",
     }
     for statement, recorded in statements.items():
-        sql.sql(statement, args={"i": 3} if ":i" in statement else None)
-        parameters = DeltaTable.forPath(sql, path).history(1).collect()[0].operationParameters
-        assert recorded in parameters["predicate"], (statement, parameters)
-    assert ids(sql, path) == [2, 7, 8, 9]
+        sql.sql(statement)
+        assert recorded in recorded_predicate(sql, path), statement
+    assert ids(sql, path) == [2, 3, 6, 7, 8, 9]
+
+
+@pytest.mark.since("4.1")
+def test_parameters_and_variables_are_recorded(sql: SparkSession, path: str) -> None:
+    sql.sql(f"DELETE FROM delta.`{path}` WHERE id =:i", args={"i": 3})
+    assert "CAST(3 AS BIGINT)" in recorded_predicate(sql, path)
+    sql.sql(f"BEGIN DECLARE six INT DEFAULT 6; DELETE FROM delta.`{path}` WHERE id=six; END")
+    assert "id=six" in recorded_predicate(sql, path)
+    assert ids(sql, path) == [0, 1, 2, 4, 5, 7, 8, 9]
+
+
+def recorded_predicate(sql: SparkSession, path: str) -> str:
+    return str(DeltaTable.forPath(sql, path).history(1).collect()[0].operationParameters["predicate"])
 
 
 def test_a_result_is_computed_once(sql: SparkSession, path: str) -> None:

@@ -123,6 +123,7 @@ def test_a_default_for_rows_before_the_column_is_not_evaluated(
         assert read.schema["n"].metadata == {}
 
 
+@pytest.mark.since("4.1")  # older releases lack a few of them
 def test_functions_on_the_list_are_those_of_spark(spark: SparkSession) -> None:
     """Another name could be a function that the session registered. The rest has a syntax of its own."""
     known = {function.name for function in spark.catalog.listFunctions()}
