@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark_delta.parser.tokens import Kind, tokenize
@@ -15,7 +16,7 @@ class StringSyntax:
     """How a session reads string literals. The default is what Spark reads from 4.1 on, and this package everywhere.
 
     `joins_strings`: a doubled quote ends one string and begins another, so that `'it''s'` is "its".
-    `keeps_backslashes`: a backslash is a character, and escapes nothing but the quote that follows it.
+    `keeps_backslashes`: a string is what its quotes enclose, with each backslash and both of two quotes.
     `quotes_names`: double quotes enclose names.
     """
 
@@ -62,17 +63,24 @@ def _read(string: str, syntax: StringSyntax) -> str:
     if syntax.quotes_names and quote == '"':
         name = string[1:-1].replace('""', '"').replace("`", "``")
         return f"`{name}`"
-    inner = _doubled(string, "") if syntax.joins_strings else string[1:-1]
     if syntax.keeps_backslashes:
-        inner = re.sub(r"\\(.)", lambda found: rf"\\{_escaped(found[1])}", inner, flags=re.DOTALL)
+        inner = _doubled(string, "" if syntax.joins_strings else f"\\{quote}\\{quote}", _kept)
+    else:
+        inner = _doubled(string, "") if syntax.joins_strings else string[1:-1]
     return f"{quote}{inner}{quote}"
 
 
-def _escaped(character: str) -> str:
-    return f"\\{character}" if character in "'\"\\" else character
+def _kept(escape: str) -> str:
+    """Return a backslash and the character after it, written with escapes."""
+    character = escape[1]
+    return f"\\\\\\{character}" if character in "'\"\\" else f"\\\\{character}"
 
 
-def _doubled(string: str, replacement: str) -> str:
+def _doubled(string: str, replacement: str, escaped: Callable[[str], str] = str) -> str:
     """Return the contents of a string with another text for each doubled quote. A quote that is escaped is none."""
     quote, inner = string[0], string[1:-1]
-    return re.sub(rf"(\\.)|{quote}{quote}", lambda found: found[1] or replacement, inner, flags=re.DOTALL)
+
+    def written(found: re.Match[str]) -> str:
+        return escaped(found[1]) if found[1] else replacement
+
+    return re.sub(rf"(\\.)|{quote}{quote}", written, inner, flags=re.DOTALL)

@@ -28,7 +28,8 @@ def value(text: str) -> object:
     [
         ("'it''s'", STANDARD, "it's"),
         ("'it''s'", JOINS, "its"),
-        ("'it''s'", KEEPS, "it's"),
+        ("'it''s'", KEEPS, "it''s"),
+        ("'it''s'", StringSyntax(joins_strings=True, keeps_backslashes=True), "its"),
         ("''''", JOINS, ""),
         ("''", JOINS, ""),
         (r"'\'''s'", JOINS, "'s"),
