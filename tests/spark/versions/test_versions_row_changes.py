@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from tests.spark.versions.frames import deletion_vectors, load
 
-from pyspark_delta import DeltaTable
+from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.spark.conf.temporary import temporary_conf
 
@@ -118,6 +118,33 @@ def test_row_tracking(delta_spark: SparkSession, path: str) -> None:
     table.update("id = 4", {"s": "'four'"})
     table.optimize().executeZOrderBy("s")
     assert {row.id: row.row_id for row in load(delta_spark, path).select("id", "_metadata.row_id").collect()} == row_ids
+
+
+def test_errors_of_spark(delta_spark: SparkSession, path: str) -> None:
+    """Row changes: what Spark cannot parse or resolve is an error of Spark's own, and changes nothing"""
+    table = DeltaTable.forPath(delta_spark, path)
+    with pytest.raises(AnalysisException, match="no_such_function"):
+        table.delete("no_such_function(id)")
+    with pytest.raises(ParseException, match="end of input"):
+        table.update("id +", {"s": "'x'"})
+    with pytest.raises(PySparkException, match="'a text' does not fit into the column 'id'"):
+        delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES ('a text', 1, 's')")
+    assert Table.open(path).version == 1
+
+
+def test_sessions_with_other_settings(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Row changes: with the settings of the session of the table, whichever session is the active one"""
+    place = str(tmp_path / "t")
+    delta_spark.sql("SELECT 1 AS id, 2147483647 AS n").write.format("delta").save(place)
+    strict, lenient = delta_spark.newSession(), delta_spark.newSession()
+    strict.conf.set("spark.sql.ansi.enabled", "true")
+    lenient.conf.set("spark.sql.ansi.enabled", "false")
+    lenient.sql("SELECT 1").collect()
+    with pytest.raises(Exception, match=r"(?i)overflow"):
+        DeltaTable.forPath(strict, place).update("id = 1", {"n": "n + 1"})
+    strict.sql("SELECT 1").collect()
+    DeltaTable.forPath(lenient, place).update("id = 1", {"n": "n + 1"})
+    assert load(lenient, place).collect() == [(1, -(2**31))]
 
 
 def test_strings(delta_spark: SparkSession, tmp_path: Path) -> None:
