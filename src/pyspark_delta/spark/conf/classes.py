@@ -20,6 +20,12 @@ def has_data_sources() -> bool:
     return find_spec("pyspark.sql.datasource") is not None
 
 
+@lru_cache(maxsize=1)
+def has_stream_sources() -> bool:
+    """Return True if the Python Data Source can read the streams of tables (Spark 4.2)."""
+    return find_spec("pyspark.sql.streaming.datasource") is not None
+
+
 def has_widening_reader() -> bool:
     """Return True if Spark's Parquet reader converts columns to wider types (Spark 4)."""
     return has_classic_package()
