@@ -253,7 +253,7 @@ def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     before = {key: spark.conf.get(key, None) for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.ansi.enabled", "true")
-    yield spark.read.parquet(str(folder)).coalesce(1).cache()
+    yield spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(str(folder)).coalesce(1).cache()
     for key, value in before.items():
         spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 

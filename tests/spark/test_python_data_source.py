@@ -33,6 +33,8 @@ from pyspark_delta.errors import (
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.table import Table
 
+pytestmark = pytest.mark.since("4.0")
+
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FIRST = 1_704_110_400_000  # 2024-01-01T12:00:00Z
 

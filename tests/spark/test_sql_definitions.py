@@ -174,6 +174,7 @@ def test_c384_check_constraints(sql: SparkSession, path: str, tmp_path: Path) ->
         disconnect_catalog(warehouse.name)
 
 
+@pytest.mark.since("4.0")  # the parser takes one column before
 def test_several_columns_are_changed_in_one_commit(sql: SparkSession, path: str) -> None:
     before = DeltaTable.forPath(sql, path).history(1).collect()[0].version
     sql.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id COMMENT 'number', s FIRST")
@@ -291,6 +292,7 @@ def test_permanent_views_are_no_targets(sql: SparkSession) -> None:
         sql.sql("DROP VIEW view_of_defined")
 
 
+@pytest.mark.since("4.0")
 def test_statements_of_a_script_see_what_it_has_done_before(sql: SparkSession, tmp_path: Path) -> None:
     script = f"""
         BEGIN
