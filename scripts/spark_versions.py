@@ -21,8 +21,8 @@ RELEASES = ("3.5", "4.0", "4.1", "4.2", "4.3")
 INTRODUCTION = """# Versions of Spark
 
 What works on which PySpark, in classic sessions with `enable`. Each row is a test that runs on all of these releases.
-On 4.3 the whole test suite runs, on 4.2 a part of it. `make versions-page` writes this page from
-`tests/spark/versions`.
+On 4.3 the whole test suite runs. `make test-long` runs all its tests of classic sessions on the others too, except
+those marked `since` a newer release. `make versions-page` writes this page from `tests/spark/versions`.
 
 """
 CLOSING = """
