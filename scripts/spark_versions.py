@@ -21,8 +21,8 @@ RELEASES = ("3.5", "4.0", "4.1", "4.2", "4.3")
 INTRODUCTION = """# Versions of Spark
 
 What works on which PySpark, in classic sessions with `enable`. Each row is a test that runs on all of these releases.
-On 4.3 the whole test suite runs, on 4.2 a part of it. `make versions-page` writes this page from
-`tests/spark/versions`.
+On 4.3 the whole test suite runs. `make test-long` runs all its tests of classic sessions on the others too, except
+those marked `since` a newer release. `make versions-page` writes this page from `tests/spark/versions`.
 
 """
 CLOSING = """
@@ -34,7 +34,11 @@ What Spark lacks is refused with an error that names it:
   are refused.
 - **PySpark 4.0 and 4.1** read streams with `enable` in classic sessions only: their Python Data Source cannot limit a
   batch. 4.0 also writes streams with `enable` only.
-- **Before 4.1**, parameters (`args` of `spark.sql`) work in queries, but not in statements that change Delta tables.
+- **PySpark 4.0** runs SQL scripts only if `spark.sql.scripting.enabled` is true. Its Parquet reader does not read
+  shredded variants: tasks read tables with the feature `variantShredding` by Arrow, and streams of them are refused.
+- **Before 4.1**, parameters (`args` of `spark.sql`, USING of EXECUTE IMMEDIATE) work in queries, but not in statements
+  that change Delta tables. Spark reads `'it''s'` as "its" there, and so do statements; defaults, generated columns and
+  constraints of tables mean "it's" on every release.
 - **Before 4.2**, `IDENTIFIER(:name)` takes names of tables, but not paths, and SQL does not find the hidden column
   `_metadata`; `spark.read` does.
 - **PySpark 4.2.0**: a Python UDF on columns that Spark reads from Parquet may never end, of plain Parquet files too.

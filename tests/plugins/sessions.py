@@ -14,12 +14,14 @@ import pyspark
 import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType, _parse_datatype_string
 
 from pyspark_delta.spark.conf.arrow import collect_arrow
 from pyspark_delta.spark.session.enable import disable, enable
 
-if not hasattr(DataFrame, "toArrow"):  # PySpark 3.5
+if not hasattr(DataFrame, "toArrow"):  # PySpark 3.5: tests use names of 4.0 in their own code
     DataFrame.toArrow = collect_arrow
+    StructType.fromDDL = classmethod(lambda _, text: _parse_datatype_string(text))
 
 SOURCES = Path(__file__).parents[2] / "src"
 SETTINGS = {
@@ -27,6 +29,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.scripting.enabled": "true",  # the default from PySpark 4.1 on
     "spark.sql.execution.arrow.pyspark.enabled": "false",
     "spark.driver.memory": "2g",
     "spark.log.level": "OFF",

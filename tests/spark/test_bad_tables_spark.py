@@ -56,7 +56,8 @@ READ_BY_SPARK = (
     "data_pages_are_scrambled",
     "data_file_holds_another_type",
     "data_file_holds_a_wider_type",
-    "data_file_holds_a_struct_for_a_number",
+    # PySpark 3.5 fails with a ClassCastException, which names no file.
+    pytest.param("data_file_holds_a_struct_for_a_number", marks=pytest.mark.since("4.0")),
 )
 BY_NAME = {damage.name: damage for damage in DAMAGES}
 
@@ -80,6 +81,7 @@ def check(read: Callable[[], Any], tells: tuple[str, ...]) -> None:
     assert [pattern for pattern in tells if not matches(pattern, message)] == [], message
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_sound_table_is_read_through_both_doors(
     plain_spark: SparkSession, native: SparkSession, tmp_path: Path
 ) -> None:
@@ -88,6 +90,7 @@ def test_sound_table_is_read_through_both_doors(
     assert rows(native, path) == ROWS
 
 
+@pytest.mark.since("4.0")
 @pytest.mark.parametrize("name", BOTH + SOURCE if FULL else BOTH[1::3] + SOURCE)
 def test_python_data_source_tells_the_damage(plain_spark: SparkSession, tmp_path: Path, name: str) -> None:
     table = sound(tmp_path / "damaged")

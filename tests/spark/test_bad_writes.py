@@ -57,6 +57,7 @@ def fill(disk: Path) -> Path:
             return filler
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_a_full_disk_leaves_the_table_as_it_was(
     delta_spark: SparkSession, plain_spark: SparkSession, small_disk: Path
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_read_only_disk_is_named(delta_spark: SparkSession, small_disk: Path) 
     assert files_below(path) == before
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_a_path_below_a_file_is_named(delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     path = tmp_path / "file" / "table"

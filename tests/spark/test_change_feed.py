@@ -104,6 +104,7 @@ def test_ranges_of_one_table_are_not_taken_for_one_another(delta_spark: SparkSes
             frame.unpersist()
 
 
+@pytest.mark.since("4.0")  # for the counts of files in plans
 @pytest.mark.parametrize(("commits", "readings"), [(1, 1), (3, 1), (15, 1), (16, 2)])
 def test_rows_that_many_commits_marked_are_read_at_once(
     delta_spark: SparkSession, tmp_path: Path, commits: int, readings: int
@@ -147,6 +148,7 @@ def test_a_session_that_takes_no_file_index_joins_the_constants(
     assert content(frame.toArrow()) == ours(mixed, 0)
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_columns_and_conditions_may_name_the_columns_of_the_feed(
     delta_spark: SparkSession, plain_spark: SparkSession, mixed: Path
 ) -> None:
@@ -248,6 +250,7 @@ def kinds(frame: DataFrame) -> list[tuple[int, str]]:
     return sorted((row._commit_version, row._change_type) for row in frame.collect())
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_times_are_those_of_the_session(delta_spark: SparkSession, plain_spark: SparkSession, small: HandMade) -> None:
     here = delta_spark.newSession()
     here.conf.set("spark.sql.session.timeZone", "+01:00")
@@ -262,6 +265,7 @@ def test_times_are_those_of_the_session(delta_spark: SparkSession, plain_spark: 
         assert kinds(read(spark, small.path, **options)) == [(1, "insert")]
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_a_range_past_the_end_is_empty_only_when_that_is_asked_for(
     delta_spark: SparkSession, plain_spark: SparkSession, small: HandMade
 ) -> None:
@@ -276,6 +280,7 @@ def test_a_range_past_the_end_is_empty_only_when_that_is_asked_for(
     assert DeltaTable.forPath(session, str(small.path)).changes(3).collect() == []
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_a_vacuumed_file_is_named_with_its_version(
     delta_spark: SparkSession, plain_spark: SparkSession, small: HandMade
 ) -> None:

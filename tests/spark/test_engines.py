@@ -201,6 +201,7 @@ def new_york(delta_spark: SparkSession) -> SparkSession:
     return session
 
 
+@pytest.mark.since("4.0")  # for VARIANT
 @pytest.mark.parametrize("kind", KINDS if FULL else ["all at once"])
 def test_c341_rows_of_all_types_change_as_by_spark(
     new_york: SparkSession, tmp_path: Path, cost: SetCost, kind: str

@@ -19,6 +19,7 @@ from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.text import is_opaque, to_sql
 from pyspark_delta.expressions.tree import Opaque
 from pyspark_delta.schema.arrow import schema_from_arrow
+from pyspark_delta.spark.conf.strings import as_read_here
 
 NAN, INF = float("nan"), float("inf")
 DOUBLES = [NAN, -0.0, 0.0, 0.1, 1.0, 1.5, 5.0, 5.5, -5.5, INF, -INF, 1e300, 2.0**53, None]
@@ -252,14 +253,15 @@ def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     before = {key: spark.conf.get(key, None) for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.ansi.enabled", "true")
-    yield spark.read.parquet(str(folder)).coalesce(1).cache()
+    yield spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(str(folder)).coalesce(1).cache()
     for key, value in before.items():
         spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 def test_evaluation_gives_what_spark_gives(rows: DataFrame) -> None:
     """Every condition, true, false and unknown, on every row; in a few jobs, as a job costs more than a condition."""
-    bound = {text: parse_predicate(text, SCHEMA, on_opaque="keep") for text in CONDITIONS}
+    spark = rows.sparkSession
+    bound = {text: parse_predicate(as_read_here(spark, text), SCHEMA, on_opaque="keep") for text in CONDITIONS}
     known = [text for text, expression in bound.items() if not is_opaque(expression)]
     assert len(known) > 0.8 * len(CONDITIONS)
     wrong: list[Any] = []

@@ -30,6 +30,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
@@ -268,6 +269,7 @@ def test_c436_c443_every_type_is_read_back(write_spark: SparkSession, table: str
     assert [comparable(row) for row in rows(theirs)] == expected
 
 
+@pytest.mark.since("4.0")
 def test_a3_variants_are_shredded_while_the_table_allows_it(
     delta_spark: SparkSession, plain_spark: SparkSession, compiled_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -683,7 +685,7 @@ def test_golden_tables_are_written_to(
     golden = golden_table(table_id)
     shutil.copytree(golden / "delta" if (golden / "delta").is_dir() else golden, copy)
     before = ours(copy)
-    frame = write_spark.createDataFrame(before)
+    frame = frame_of_arrow(write_spark, before)
     version = Table.open(copy).version
     first, second = (version + 1, version + 2) if before.num_rows else (None, None)
     assert save(frame, copy, "append") == first

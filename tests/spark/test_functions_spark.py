@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.function_cases import CASES, CASTS, FAILURES, IN_ZONE, table
 
@@ -20,6 +20,8 @@ from pyspark_delta.expressions.literals import zone_of
 from pyspark_delta.expressions.sql import Binder
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.schema.arrow import schema_from_arrow, to_arrow
+from pyspark_delta.spark.conf.classes import has_classic_package
+from pyspark_delta.spark.conf.conditions import condition_of
 
 TABLE = table().combine_chunks()
 SCHEMA = schema_from_arrow(TABLE.schema)
@@ -38,7 +40,7 @@ def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.ansi.enabled", "true")
     spark.conf.set(NO_CODE, "NO_CODEGEN")  # compiling code for each expression takes longer than a few rows
-    yield spark.read.parquet(str(folder)).coalesce(1).cache()
+    yield spark.read.option("datetimeRebaseMode", "CORRECTED").parquet(str(folder)).coalesce(1).cache()
     for key, value in before.items():
         spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
@@ -81,8 +83,26 @@ def differences(rows: DataFrame, texts: Sequence[str], zone: str = "UTC") -> lis
     return wrong
 
 
+def known_cases(rows: DataFrame) -> list[str]:
+    """The cases that a release knows: 3.5 has fewer functions, and neither `<<` nor `>>`."""
+    texts = [text for texts in CASES.values() for text in texts]
+    known = texts if has_classic_package() else [text for text in texts if is_known(rows, text)]
+    assert len(known) > 0.9 * len(texts)
+    return known
+
+
+def is_known(rows: DataFrame, text: str) -> bool:
+    try:
+        rows.selectExpr(text)
+    except AnalysisException as error:
+        if condition_of(error) not in ("PARSE_SYNTAX_ERROR", "UNRESOLVED_ROUTINE"):
+            raise
+        return False
+    return True
+
+
 def test_functions_give_what_spark_gives(rows: DataFrame) -> None:
-    wrong = differences(rows, [text for texts in CASES.values() for text in texts])
+    wrong = differences(rows, known_cases(rows))
     assert not wrong, wrong
 
 

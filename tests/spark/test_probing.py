@@ -29,6 +29,7 @@ def logged() -> Iterator[io.StringIO]:
         logger.removeHandler(handler)
 
 
+@pytest.mark.since("4.0")  # 3.5 logs no such lines
 def test_errors_of_ours_come_without_a_line_of_sparks(
     delta_spark: SparkSession, tmp_path: Path, logged: io.StringIO
 ) -> None:

@@ -33,6 +33,8 @@ from pyspark_delta.errors import (
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.table import Table
 
+pytestmark = pytest.mark.since("4.0")
+
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FIRST = 1_704_110_400_000  # 2024-01-01T12:00:00Z
 
@@ -289,6 +291,7 @@ def test_filters_give_equal_rows_with_push_down_on_and_off(
     assert ids(read(numbers).where(condition)) == expected
 
 
+@pytest.mark.since("4.1")  # older releases push no filters to Python
 @pytest.mark.parametrize("pushdown", ["true"], indirect=True)
 @pytest.mark.parametrize("condition", ["id >= 10 AND id < 20", "p = 'b'"])
 def test_pushed_filters_skip_files(

@@ -361,6 +361,7 @@ class RowChanges(Forced):
 class Searches(Forced):
     """What Arrow does in the driver and in tasks."""
 
+    @pytest.mark.since("4.0")  # for VARIANT
     def test_rows_that_stay_are_as_they_were(self, session: SparkSession, tmp_path: Path) -> None:
         """Of all types, and in partitions of values that are not their own text."""
         rows = (
@@ -520,6 +521,7 @@ class Others(Forced):
             with pytest.raises(SchemaMismatchError, match=shown):
                 table.update(set=new)
 
+    @pytest.mark.since("4.0")
     def test_values_become_variants_and_variants_values(self, session: SparkSession, tmp_path: Path) -> None:
         rows = session.sql("select 1 id, parse_json('5') v, 0 n")
         save(rows, str(tmp_path / "t"))

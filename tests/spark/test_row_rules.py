@@ -184,7 +184,7 @@ def test_conditions_see_the_types_of_the_table(spark: SparkSession, tmp_path: Pa
     )
     append(spark, table, "7L a")
     assert rows_in(table) == [{"a": 7, "type": "int"}]
-    error = refused(spark, table, "1L << 40 a", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE")
+    error = refused(spark, table, "shiftleft(1L, 40) a", "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE")
     assert error.facts["values"] == {"a": str(1 << 40)}
 
 

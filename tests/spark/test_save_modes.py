@@ -26,6 +26,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
@@ -336,7 +337,7 @@ class WriteModes:
             key = before.column_names[0]
             chosen = pc.sort_indices(before[key])[0].as_py()
             literal = repr(before[key][chosen].as_py())
-            new = session.createDataFrame(before.slice(chosen, 1))
+            new = frame_of_arrow(session, before.slice(chosen, 1))
             save(new.unionAll(new), copy, "overwrite", options={"replaceWhere": f"`{key}` = {literal}"})
             kept = before.filter(pc.not_equal(before[key], before[key][chosen]))
             expected = [*kept.to_pylist(), *(before.slice(chosen, 1).to_pylist() * 2)]
@@ -427,7 +428,7 @@ class WriteModes:
 
     def test_c139_data_change_false(self, session: SparkSession, table: str) -> None:
         save(session.range(0, 10, 1, 4), table)
-        frame = session.createDataFrame(Table.open(table).scan().to_arrow()).coalesce(1)
+        frame = frame_of_arrow(session, Table.open(table).scan().to_arrow()).coalesce(1)
         save(frame, table, "overwrite", options={"dataChange": "false"})
         assert values(table, "id") == list(range(10))
         [added] = actions(table, "add")

@@ -136,6 +136,7 @@ def test_task_scan(delta_spark: SparkSession, seen: Seen, s3_options: dict[str, 
     write_and_read(delta_spark, seen, f"s3://contract/{uuid.uuid4().hex}", options)
 
 
+@pytest.mark.since("4.0")
 def test_python_data_source(plain_spark: SparkSession, seen: Seen, tmp_path: Path) -> None:
     plain_spark.conf.set("spark.sql.redaction.options.regex", REDACTED)
     try:

@@ -122,6 +122,7 @@ def test_a_failure_leaves_neither_table_nor_entry(delta_spark: SparkSession, sch
     assert Table.open(location(delta_spark, "t")).version == 0
 
 
+@pytest.mark.since("4.0")  # for CLUSTER BY
 def test_a_table_that_exists_gets_a_name(delta_spark: SparkSession, schema: str, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     delta_spark.range(2).write.format("delta").save(path)
@@ -165,6 +166,7 @@ def test_truncate_keeps_the_log(delta_spark: SparkSession, schema: str) -> None:
         assert Table.open(path, version=0).count() == 1
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_writers_of_the_jvm_commit(delta_spark: SparkSession, schema: str) -> None:
     java = delta_spark.range(2)._jdf
     java.write().format("delta").saveAsTable("t")

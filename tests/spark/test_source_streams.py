@@ -14,7 +14,7 @@ from tests.spark.streams import LIMIT, Source, ids, numbers, run, transactions
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, translate
 from pyspark_delta.table import Table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.since("4.1")]  # 4.0 gives a writer rows alone, and is refused
 
 
 def writer(frame: DataFrame, checkpoint: Path, **options: object) -> Any:

@@ -26,6 +26,7 @@ def values(location: str, *columns: str) -> list[Any]:
     return sorted(tuple(row.values()) for row in found)
 
 
+@pytest.mark.since("4.0")
 def test_append_and_overwrite_without_enable(plain_spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     base = plain_spark.sql("select id, id % 2 p, named_struct('a', id, 'b', array('x', null)) s from range(0, 6, 1, 2)")
@@ -68,6 +69,7 @@ def test_append_and_overwrite_without_enable(plain_spark: SparkSession, tmp_path
     assert json.loads(Table.open(path).history()[0]["operationParameters"]["partitionBy"]) == []
 
 
+@pytest.mark.since("4.0")
 def test_a_write_without_enable_is_compacted_if_the_table_says_so(plain_spark: SparkSession, tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", "id BIGINT", properties={"delta.autoOptimize.autoCompact": "true"})
     table.append({"id": list(range(48))}, max_records_per_file=1)
@@ -81,6 +83,7 @@ def test_a_write_without_enable_is_compacted_if_the_table_says_so(plain_spark: S
     assert (table.snapshot.num_files(), table.count()) == (1, 50)
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_times_without_a_zone_are_those_of_the_session_or_of_an_option(
     plain_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -117,6 +120,7 @@ def test_times_without_a_zone_are_those_of_the_session_or_of_an_option(
     assert Table.open(path).version == 3
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_partitions_by_times_that_the_log_gives_without_a_zone(plain_spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "table"
     session = plain_spark.newSession()
@@ -133,6 +137,7 @@ def test_partitions_by_times_that_the_log_gives_without_a_zone(plain_spark: Spar
     assert values(str(path), "id") == [(1,)]
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_rows_that_a_condition_keeps_keep_their_ids_and_changes_are_written(
     plain_spark: SparkSession, tmp_path: Path
 ) -> None:

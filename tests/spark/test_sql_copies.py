@@ -49,6 +49,7 @@ def fields(table: Table) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.since("4.0")  # for CLUSTER BY
 def test_a_table_like_another_one(sql: SparkSession, tmp_path: Path) -> None:
     sql.sql(
         "CREATE TABLE s (a INT NOT NULL, b STRING COMMENT 'bee', c INT GENERATED ALWAYS AS (a + 1), d INT DEFAULT 7, "
@@ -102,6 +103,7 @@ def test_the_place_of_a_table_like_another_one(sql: SparkSession, tmp_path: Path
         disconnect_catalog("likes")
 
 
+@pytest.mark.since("4.0")  # for a script
 def test_a_table_like_one_of_another_format(sql: SparkSession) -> None:
     sql.sql("CREATE TABLE p (a INT COMMENT 'c', b CHAR(3), k INT) USING parquet PARTITIONED BY (k) COMMENT 'about'")
     sql.sql("CREATE TEMPORARY VIEW like_view AS SELECT 1 AS one")

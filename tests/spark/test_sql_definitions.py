@@ -208,6 +208,7 @@ def test_replace_columns_changes_nothing(sql: SparkSession, path: str) -> None:
     assert columns(sql, path) == ["id", "s", "k"]
 
 
+@pytest.mark.since("4.1")  # the parser has no constraints before
 def test_c384_check_constraints(sql: SparkSession, path: str, tmp_path: Path) -> None:
     """CREATE TABLE and ALTER TABLE declare them, in every catalog."""
     warehouse, made = Warehouse(tmp_path / "w"), f"delta.`{path}2`"
@@ -239,6 +240,7 @@ def test_c384_check_constraints(sql: SparkSession, path: str, tmp_path: Path) ->
         disconnect_catalog(warehouse.name)
 
 
+@pytest.mark.since("4.0")  # the parser takes one column before
 def test_several_columns_are_changed_in_one_commit(sql: SparkSession, path: str) -> None:
     before = DeltaTable.forPath(sql, path).history(1).collect()[0].version
     sql.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id COMMENT 'number', s FIRST")
@@ -256,6 +258,7 @@ def test_paths_have_no_name_to_drop(sql: SparkSession, path: str) -> None:
     assert sql.table("defined").count() == 2
 
 
+@pytest.mark.since("4.1")  # for the parameter
 def test_scripts_have_deltas_own_statements(sql: SparkSession, path: str) -> None:
     script = """
         BEGIN
@@ -355,6 +358,7 @@ def test_permanent_views_are_no_targets(sql: SparkSession) -> None:
         sql.sql("DROP VIEW view_of_defined")
 
 
+@pytest.mark.since("4.0")
 def test_statements_of_a_script_see_what_it_has_done_before(sql: SparkSession, tmp_path: Path) -> None:
     script = f"""
         BEGIN

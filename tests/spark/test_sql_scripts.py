@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta import Table
 
+pytestmark = pytest.mark.since("4.0")
+
 KINDS = ("parquet", "delta")
 # Statements of Spark's grammar: a script returns of them what it returns for tables of another format.
 SHARED = (

@@ -93,6 +93,7 @@ class TestClassic(Transactions):
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
 
+    @pytest.mark.since("4.0")
     def test_scripts_run_them_by_execute_immediate(self, session: SparkSession, made: str, tmp_path: Path) -> None:
         steps = ["BEGIN TRANSACTION", f"DELETE FROM {made} WHERE p = 1", f"DELETE FROM {made} WHERE id = 0", "COMMIT"]
         body = " ".join(f"EXECUTE IMMEDIATE '{step}';" for step in steps)

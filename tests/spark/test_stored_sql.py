@@ -76,6 +76,7 @@ def test_hostile_text_is_not_evaluated(
     assert (Table.open(location).version, sorted(Path(location).rglob("*.parquet"))) == before
 
 
+@pytest.mark.since("4.0")
 def test_the_data_source_refuses_hostile_tables(plain_spark: SparkSession, unharmed: None, tmp_path: Path) -> None:
     location = HOSTILE["constraint"](tmp_path / "t")
     with pytest.raises(Exception, match="java_method"):
@@ -106,6 +107,7 @@ def test_one_of_two_hostile_constraints_can_be_dropped(spark: SparkSession, unha
     assert Table.open(location).version == 3
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_a_default_for_rows_before_the_column_is_not_evaluated(
     delta_spark: SparkSession, plain_spark: SparkSession, unharmed: None, tmp_path: Path
 ) -> None:
@@ -123,6 +125,7 @@ def test_a_default_for_rows_before_the_column_is_not_evaluated(
         assert read.schema["n"].metadata == {}
 
 
+@pytest.mark.since("4.1")  # older releases lack a few of them
 def test_functions_on_the_list_are_those_of_spark(spark: SparkSession) -> None:
     """Another name could be a function that the session registered. The rest has a syntax of its own."""
     known = {function.name for function in spark.catalog.listFunctions()}
@@ -167,6 +170,7 @@ def soup(source: random.Random) -> str:
     return text.replace(" ", "") if source.random() < 0.2 else text
 
 
+@pytest.mark.since("4.0")  # 3.5 reads `!` alone as a name
 def test_spark_reads_nothing_else_in_text_that_is_allowed(spark: SparkSession) -> None:
     """The check knows tokens only; of what it allows, Spark's parser makes no function or query that is not listed."""
     parser = spark._jsparkSession.sessionState().sqlParser()  # type: ignore[attr-defined]

@@ -351,6 +351,7 @@ def test_the_log_is_kept_by_hand(delta_spark: SparkSession, path: str) -> None:
             table.compactLog(*wrong)
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_c351_properties_hold_for_what_follows_and_clustering_columns_have_statistics(
     delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return [(r.id, r[1], r.a, None if r.s is None else (r.s.w,)) for r in frame.orderBy("id").collect()]
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 @pytest.mark.parametrize("mode", ["none", "name", "id"])
 def test_vectors_come_back_as_vectors(
     delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path, mode: str
@@ -80,6 +81,7 @@ def test_merges_take_vectors_as_they_are(delta_spark: SparkSession, tmp_path: Pa
     assert types(location)["a"] == ARRAY
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_types_that_are_not_there_are_read_as_they_are_stored(
     delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path
 ) -> None:

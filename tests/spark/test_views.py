@@ -94,6 +94,7 @@ class Views:
         session.read.format("delta").load(path).createOrReplaceTempView("v")
         return path
 
+    @pytest.mark.since("4.0")  # for EXECUTE IMMEDIATE
     def test_statements_never_change_the_table(self, session: SparkSession, table: str, tmp_path: Path) -> None:
         before, read = contents(table), rows(session.table("v"))
         for statements in STATEMENTS if self.appends else (*STATEMENTS, *ROW_CHANGES):
@@ -228,6 +229,7 @@ class TestConnect(Views):
         return delta_connect
 
 
+@pytest.mark.since("4.0")  # for the Python Data Source
 def test_tables_of_sparks_catalog_commit(delta_spark: SparkSession, tmp_path: Path) -> None:
     table = make_table(tmp_path / "t", [DataFile(ROWS)], features=())
     delta_spark.catalog.createTable("of_spark", table, source="delta")
@@ -241,6 +243,7 @@ def test_tables_of_sparks_catalog_commit(delta_spark: SparkSession, tmp_path: Pa
     assert Table.open(table).version == 2
 
 
+@pytest.mark.since("4.0")
 def test_views_of_the_data_source_commit(plain_spark: SparkSession, tmp_path: Path) -> None:
     path = make_table(tmp_path / "t", [DataFile(ROWS)], features=())
     plain_spark.read.format("delta").load(path).createOrReplaceTempView("v")
@@ -251,6 +254,7 @@ def test_views_of_the_data_source_commit(plain_spark: SparkSession, tmp_path: Pa
     assert Table.open(path).version == 2
 
 
+@pytest.mark.since("4.0")
 @pytest.mark.parametrize(
     ("option", "value", "suffix"),
     [

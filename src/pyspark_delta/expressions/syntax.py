@@ -88,7 +88,7 @@ def _add_string(read: list[Token], token: Token, text: str) -> None:
     """Add a string token, with Spark's escapes; adjacent strings (`'it''s'`) are one string with a quote in it."""
     kinds = sqlglot_tokens.TokenType
     value, start = unescape(text[token.start + 1 : token.end]), token
-    if read and read[-1].token_type == kinds.STRING and read[-1].end + 1 == token.start:
+    if read and read[-1].token_type == kinds.STRING and text[read[-1].end : token.start] == text[token.start]:
         start = read.pop()
         value = f"{start.text}{text[token.start]}{value}"
     read.append(sqlglot_tokens.Token(kinds.STRING, value, start.line, start.col, start.start, token.end))

@@ -66,12 +66,14 @@ class ReplaceWhere:
 
     `data_columns`: they may name columns that are not partition columns. `check`: new rows must meet them.
     `is_understood` returns True for a condition on a table of this schema that this package cannot evaluate, but the
-    engine can; then only the engine applies it.
+    engine can; then only the engine applies it. `as_read` returns the text with the meaning that a condition has in the
+    engine.
     """
 
     data_columns: bool = True
     check: bool = True
     is_understood: Callable[[str, StructType], bool] = lambda text, schema: False
+    as_read: Callable[[str], str] = lambda text: text
 
 
 def select_rows(
@@ -119,12 +121,13 @@ def _keys(schema: StructType, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _where(text: str, snapshot: Snapshot, time_zone: str, conditions: ReplaceWhere) -> Where:
+    read = conditions.as_read(text)
     try:
-        predicate = parse_predicate(text, snapshot.schema, time_zone=time_zone)
+        predicate = parse_predicate(read, snapshot.schema, time_zone=time_zone)
     except InvalidPredicateError:
         if not conditions.is_understood(text, snapshot.schema):
             raise
-        predicate = parse_predicate(text, snapshot.schema, time_zone=time_zone, on_opaque="keep")
+        predicate = parse_predicate(read, snapshot.schema, time_zone=time_zone, on_opaque="keep")
     partitions = {name.casefold() for name in snapshot.configuration.partition_columns}
     named = {column.path[0].casefold() for column in columns_of(predicate)}
     only_partitions = named <= partitions and not is_opaque(predicate)

@@ -111,11 +111,16 @@ def test_row_index_with_time_travel(delta_spark: SparkSession, path: str) -> Non
 
 def test_missing_files(delta_spark: SparkSession, path: str) -> None:
     """Reading: a data file that is missing or damaged is named in the error"""
-    frame = load(delta_spark, path)
-    file = next(Path(path).glob("k=1/*.parquet"))
-    file.write_bytes(b"no Parquet " * 100)
-    with pytest.raises(DataFileError, match=f"{file.name}.*cannot be read as Parquet"):
-        frame.collect()
+    place = f"{path} of versions"
+    load(delta_spark, path).coalesce(1).write.format("delta").partitionBy("k").save(place)
+    frame = load(delta_spark, place)
+    file = next(Path(place).glob("k=1/*.parquet"))
+    whole, checksum = file.read_bytes(), file.with_name(f".{file.name}.crc")
+    checksum.unlink(missing_ok=True)
+    for content in (b"no Parquet " * 100, b"", whole[:4] + bytes(60) + whole[64:]):
+        file.write_bytes(content)
+        with pytest.raises(DataFileError, match=f"{file.name}.*cannot be read as Parquet"):
+            frame.collect()
     file.unlink()
     with pytest.raises(DataFileError, match=f"{file.name}.*does not exist"):
         frame.collect()

@@ -5,15 +5,18 @@ The first line of each docstring is a row of docs/spark-versions.md; `since` say
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql import Row, SparkSession
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from tests.spark.versions.frames import deletion_vectors, load
 
-from pyspark_delta import DeltaTable
+from pyspark_delta import DeltaTable, Table
+from pyspark_delta.errors import ConstraintViolationError
+from pyspark_delta.spark.conf.temporary import temporary_conf
 
 pytestmark = pytest.mark.versions
 
@@ -115,3 +118,84 @@ def test_row_tracking(delta_spark: SparkSession, path: str) -> None:
     table.update("id = 4", {"s": "'four'"})
     table.optimize().executeZOrderBy("s")
     assert {row.id: row.row_id for row in load(delta_spark, path).select("id", "_metadata.row_id").collect()} == row_ids
+
+
+def test_errors_of_spark(delta_spark: SparkSession, path: str) -> None:
+    """Row changes: what Spark cannot parse or resolve is an error of Spark's own, and changes nothing"""
+    table = DeltaTable.forPath(delta_spark, path)
+    with pytest.raises(AnalysisException, match="no_such_function"):
+        table.delete("no_such_function(id)")
+    with pytest.raises(ParseException, match="end of input"):
+        table.update("id +", {"s": "'x'"})
+    with pytest.raises(PySparkException, match="'a text' does not fit into the column 'id'"):
+        delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES ('a text', 1, 's')")
+    assert Table.open(path).version == 1
+
+
+def test_sessions_with_other_settings(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Row changes: with the settings of the session of the table, whichever session is the active one"""
+    place = str(tmp_path / "t")
+    delta_spark.sql("SELECT 1 AS id, 2147483647 AS n").write.format("delta").save(place)
+    strict, lenient = delta_spark.newSession(), delta_spark.newSession()
+    strict.conf.set("spark.sql.ansi.enabled", "true")
+    lenient.conf.set("spark.sql.ansi.enabled", "false")
+    lenient.sql("SELECT 1").collect()
+    with pytest.raises(Exception, match=r"(?i)overflow"):
+        DeltaTable.forPath(strict, place).update("id = 1", {"n": "n + 1"})
+    strict.sql("SELECT 1").collect()
+    DeltaTable.forPath(lenient, place).update("id = 1", {"n": "n + 1"})
+    assert load(lenient, place).collect() == [(1, -(2**31))]
+
+
+def test_strings(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Row changes: string literals as the session reads them, by its release and its settings"""
+    condition = r"""s = 'it''s' OR s = 'a\d' OR "s" = 'ad'"""
+    settings: list[tuple[str, ...]] = [
+        (),
+        ("parser.escapedStringLiterals",),
+        ("legacy.consecutiveStringLiterals.enabled",),
+        ("ansi.enabled", "ansi.doubleQuotedIdentifiers"),
+    ]
+    for number, names in enumerate(settings):
+        place = str(tmp_path / str(number))
+        with ExitStack() as stack:
+            for name in names:
+                stack.enter_context(temporary_conf(delta_spark, f"spark.sql.{name}", "true"))
+            rows = delta_spark.createDataFrame([("its",), ("it's",), ("a\\d",), ("ad",), ("x",)], "s string")
+            rows.coalesce(1).write.format("delta").save(place)
+            replaced = rows.where(condition).write.format("delta").mode("overwrite")
+            replaced.option("replaceWhere", condition).save(place)
+            assert texts(load(delta_spark, place)) == texts(rows)
+
+            table = DeltaTable.forPath(delta_spark, place)
+            merge = table.alias("t").merge(delta_spark.range(1).alias("u"), "u.id = 0 AND t.s < 'it''s'")
+            merge.whenMatchedUpdate(set={"s": "concat(t.s, 'it''s')"}).execute()
+            rows = rows.selectExpr("if(s < 'it''s', concat(s, 'it''s'), s) AS s")
+            assert texts(table.toDF()) == texts(rows)
+            table.delete(condition)
+            assert texts(table.toDF()) == texts(rows.where(f"NOT ({condition})"))
+
+
+def test_strings_of_tables(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Row changes: doubled quotes in the strings of defaults, generated columns and constraints are quotes"""
+    place, computed = str(tmp_path / "t"), "concat(d, '''')"
+    builder = DeltaTable.create(delta_spark).location(place).addColumn("id", "BIGINT")
+    builder = builder.addColumn("d", "STRING", default="'it''s'").addColumn("g", "STRING", generatedAlwaysAs=computed)
+    table = builder.execute()
+    table.alter().addConstraint("quoted", "d <> 'n''t'")
+    delta_spark.range(1).write.format("delta").mode("append").save(place)
+    delta_spark.sql(f"INSERT INTO delta.`{place}` (id, d) VALUES (1, DEFAULT)")
+    for number, engines in ((2, "true"), (3, "soundex(t.d) IS NOT NULL")):
+        source = delta_spark.range(number, number + 1).alias("s")
+        merge = table.alias("t").merge(source, f"t.id = s.id AND {engines}")
+        merge.whenNotMatchedInsert(values={"id": "s.id"}).execute()
+        table.update(f"id = 1 AND {engines.replace('t.', '')}", {"id": "1"})
+        with pytest.raises(ConstraintViolationError, match="quoted"):
+            table.update(f"id = 1 AND {engines.replace('t.', '')}", {"d": '"n\'t"'})
+    assert sorted(map(tuple, table.toDF().collect())) == [(n, "it's", "it's'") for n in range(4)]
+    with pytest.raises(ConstraintViolationError, match="other"):
+        table.alter().addConstraint("other", "d <> 'it''s'")
+
+
+def texts(frame: DataFrame) -> list[str]:
+    return sorted(row.s for row in frame.collect())

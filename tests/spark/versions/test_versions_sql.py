@@ -177,9 +177,9 @@ def test_identity_columns(delta_spark: SparkSession, path: str) -> None:
     assert sorted(row.i for row in delta_spark.table(name).collect()) == [1, 2]
 
 
-@pytest.mark.since("4.1")
+@pytest.mark.since("4.0")
 def test_scripts(delta_spark: SparkSession, path: str) -> None:
-    """SQL: scripts, which Spark runs from 4.1 on"""
+    """SQL: scripts, which Spark 4.0 runs if `spark.sql.scripting.enabled` is true, and newer releases by default"""
     name = f"delta.`{path}`"
     script = f"BEGIN DECLARE n BIGINT; DELETE FROM {name} WHERE id > 4; SELECT count(*) FROM {name}; END"
     assert delta_spark.sql(script).head() == (5,)

@@ -30,6 +30,17 @@ def test_streams_of_widened_types_are_refused(delta_spark: SparkSession, tmp_pat
         delta_spark.readStream.format("delta").load(f"{tmp_path}/widened")
 
 
+@pytest.mark.since("4.0")
+@pytest.mark.until("4.1")
+def test_streams_of_shredded_variants_are_refused(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Without a reader of shredded variants, a stream of such a table does not start."""
+    shredded = str(tmp_path / "shredded")
+    variants = delta_spark.sql("SELECT parse_json('1') AS v")
+    variants.write.format("delta").option("delta.enableVariantShredding", "true").save(shredded)
+    with pytest.raises(MissingDependencyError, match=r"variants are shredded.*install PySpark 4.2"):
+        delta_spark.readStream.format("delta").load(shredded)
+
+
 def test_streams(delta_spark: SparkSession, path: str, tmp_path: Path) -> None:
     """Streams: native source and sink, with limits of files and bytes"""
     copy, checkpoint = tmp_path / "copy", tmp_path / "checkpoint"
@@ -76,6 +87,15 @@ def test_streams_that_aggregate(delta_spark: SparkSession, path: str, tmp_path: 
         assert sorted(map(tuple, delta_spark.table("of_versions").collect())) == [(0, 4), (1, 3), (2, 3)]
     finally:
         delta_spark.sql("DROP TABLE IF EXISTS of_versions")
+
+
+def test_failed_batches(delta_spark: SparkSession, path: str, tmp_path: Path) -> None:
+    """Streams: the error of a query says why a batch has failed, also in a task"""
+    for number, value in enumerate(("CAST(raise_error('by the user') AS BIGINT)", "'a text'")):
+        rows = delta_spark.readStream.format("delta").load(path).selectExpr(f"{value} AS id", "1 AS k", "s")
+        query = writer(rows, tmp_path / f"checkpoint{number}").start(path if number else str(tmp_path / "other"))
+        with pytest.raises(PySparkException, match=r"by the user|'a text' does not fit into the column 'id'"):
+            query.awaitTermination(60)
 
 
 def test_streams_of_changed_rows(delta_spark: SparkSession, path: str, tmp_path: Path) -> None:

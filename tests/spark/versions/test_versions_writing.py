@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -172,6 +173,20 @@ def test_variants(delta_spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "variants")
     delta_spark.sql("""SELECT parse_json('{"a": [1, 2]}') AS v""").write.format("delta").save(place)
     assert load(delta_spark, place).selectExpr("variant_get(v, '$.a[1]', 'int')").head() == (2,)
+
+
+@pytest.mark.since("4.0")
+def test_shredded_variants(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Writing and reading: shredded variants, whose parts are columns of the files"""
+    place = str(tmp_path / "shredded")
+    variants = delta_spark.sql("SELECT id, parse_json(concat('{\"a\": ', id, '}')) AS v FROM range(0, 20, 1, 1)")
+    variants.write.format("delta").option("delta.enableVariantShredding", "true").save(place)
+    assert "typed_value" in str(pq.read_schema(next(Path(place).glob("*.parquet"))).field("v").type)
+    table = DeltaTable.forPath(delta_spark, place)
+    table.delete("id < 5")
+    table.update("id = 5 AND soundex(CAST(id AS STRING)) IS NOT NULL", {"v": F.expr("parse_json('{\"a\": 100}')")})
+    texts = load(delta_spark, place).selectExpr("to_json(v) AS v").collect()
+    assert sorted(row.v for row in texts) == sorted(f'{{"a":{number}}}' for number in (*range(6, 20), 100))
 
 
 @pytest.mark.until("4.0")

@@ -68,6 +68,9 @@ def _from_utc(value: pa.Array, zone: pa.Array) -> pa.Array:
     if not len(value) or zone[0].as_py() == "UTC":
         return value
     _require_known(value)
+    offset = _offset(zone[0].as_py())
+    if offset is not None:
+        return pc.add(value, offset)
     return pc.local_timestamp(value.cast(pa.timestamp("us", zone[0].as_py()))).cast(_INSTANT)
 
 
@@ -76,8 +79,20 @@ def _to_utc(value: pa.Array, zone: pa.Array) -> pa.Array:
     if not len(value) or zone[0].as_py() == "UTC":
         return value
     _require_known(value)
+    offset = _offset(zone[0].as_py())
+    if offset is not None:
+        return pc.subtract(value, offset)
     local = value.cast(_LOCAL)
     return pc.assume_timezone(local, zone[0].as_py(), ambiguous="earliest", nonexistent="raise").cast(_INSTANT)
+
+
+def _offset(zone: str) -> pa.Scalar | None:
+    """Return the offset of a zone such as `+05:30`, which PyArrow 21 does not know; None for a zone with a name."""
+    if zone[0] not in "+-":
+        return None
+    hours, minutes = zone[1:].split(":")
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    return pa.scalar(-offset if zone[0] == "-" else offset, pa.duration("us"))
 
 
 def _require_known(value: pa.Array) -> None:

@@ -11,6 +11,7 @@ from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
+from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.frames.reading import read_snapshot
 
 _EXAMPLES = 3
@@ -24,7 +25,7 @@ def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck
     """
     frame = read_snapshot(spark, snapshot)
     _check_boolean(frame, check)
-    rows = frame.where(f"NOT coalesce(({check.condition}), false)").limit(_EXAMPLES).collect()
+    rows = frame.where(f"NOT coalesce(({as_stored(spark, check.condition)}), false)").limit(_EXAMPLES).collect()
     if rows:
         raise existing_violation(check, [str(row) for row in rows])
 

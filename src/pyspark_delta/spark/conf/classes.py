@@ -20,9 +20,21 @@ def has_data_sources() -> bool:
     return find_spec("pyspark.sql.datasource") is not None
 
 
+@lru_cache(maxsize=1)
+def has_stream_sources() -> bool:
+    """Return True if the Python Data Source can read the streams of tables (Spark 4.2)."""
+    return find_spec("pyspark.sql.streaming.datasource") is not None
+
+
 def has_widening_reader() -> bool:
     """Return True if Spark's Parquet reader converts columns to wider types (Spark 4)."""
     return has_classic_package()
+
+
+def has_shredding_reader() -> bool:
+    """Return True if Spark's Parquet reader reads shredded variants, unless a setting forbids it (Spark 4.1)."""
+    came_with_it = "DataSourceStreamArrowWriter"
+    return has_data_sources() and hasattr(import_module("pyspark.sql.datasource"), came_with_it)
 
 
 def classic_frame() -> type[Any]:

@@ -10,6 +10,7 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.classes import has_classic_package
+from pyspark_delta.spark.conf.strings import as_read_here
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import Labels, relabeled
@@ -73,7 +74,9 @@ def _reference(expression: Any) -> tuple[str, ...]:
 
 def condition_text(spark: SparkSession, condition: Column | str, schema: StructType) -> str:
     """Return a condition on a table of that schema as SQL. Raises InvalidOptionError if it cannot be converted."""
-    return condition if isinstance(condition, str) else text_on(empty_frame(spark, to_spark(schema)), condition)
+    if isinstance(condition, str):
+        return as_read_here(spark, condition)
+    return text_on(empty_frame(spark, to_spark(schema)), condition)
 
 
 def text_on(frame: DataFrame, condition: Column | str, labels: Labels | None = None) -> str:
@@ -82,7 +85,7 @@ def text_on(frame: DataFrame, condition: Column | str, labels: Labels | None = N
     In a classic session, `labels` take the place of the qualifiers of columns.
     """
     if isinstance(condition, str):
-        return condition
+        return as_read_here(frame.sparkSession, condition)
     filtered: Any = frame.where(condition)
     if hasattr(filtered, "_jdf"):
         found = filtered._jdf.queryExecution().analyzed().expressions().head()
@@ -96,10 +99,10 @@ def value_text(frame: DataFrame, value: Column | str, labels: Labels | None = No
     `labels` as in `text_on`.
     """
     if isinstance(value, str):
-        return value
+        return as_read_here(frame.sparkSession, value)
     text = sql_of(value)
     if text is not None:
-        return text
+        return as_read_here(frame.sparkSession, text)
     selected: Any = frame.select(value)
     if not hasattr(selected, "_jdf"):
         try:

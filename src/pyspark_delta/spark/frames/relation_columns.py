@@ -29,9 +29,9 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 from pyspark_delta.schema.widening import has_changes, has_unlisted_changes
-from pyspark_delta.spark.conf.classes import has_widening_reader
+from pyspark_delta.spark.conf.classes import has_shredding_reader, has_widening_reader
 from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
-from pyspark_delta.spark.frames.supported_types import check_types
+from pyspark_delta.spark.frames.supported_types import check_types, holds_variant
 from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_code
 from pyspark_delta.storage.hadoop import hadoop_options
 
@@ -176,10 +176,16 @@ def row_tracking_columns(
 
 
 def spark_converts(configuration: TableConfiguration) -> bool:
-    """Return True if Spark's Parquet reader converts the columns of older files to the types they were changed to."""
-    if not is_supported(configuration, Feature.TYPE_WIDENING):
-        return True
-    return not (has_unlisted_changes if has_widening_reader() else has_changes)(configuration.schema)
+    """Return True if Spark's Parquet reader gives the columns of all files in the types of the table.
+
+    It converts columns of older files whose types were changed, and reads shredded variants, from some release on.
+    """
+    schema = configuration.schema
+    is_changed = has_unlisted_changes if has_widening_reader() else has_changes
+    if is_supported(configuration, Feature.TYPE_WIDENING) and is_changed(schema):
+        return False
+    is_shredded = is_supported(configuration, Feature.VARIANT_SHREDDING) and holds_variant(schema)
+    return not is_shredded or has_shredding_reader()
 
 
 def user_metadata(field: StructField) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def check_types(schema: StructType) -> None:
     """Raise UnsupportedTableError for columns of type VARIANT on PySpark 3.5."""
     if _HAS_VARIANT:
         return
-    name = next((field.name for field in schema if _holds_variant(field.type)), None)
+    name = next((field.name for field in schema if holds_variant(field.type)), None)
     if name is not None:
         raise UnsupportedTableError(
             f"The column '{name}' has the type VARIANT, which Spark has from 4.0 on, found {pyspark.__version__}. Use "
@@ -24,13 +24,14 @@ def check_types(schema: StructType) -> None:
         )
 
 
-def _holds_variant(data_type: object) -> bool:
+def holds_variant(data_type: object) -> bool:
+    """Return True if a type is VARIANT, or has a part of this type."""
     match data_type:
         case StructType(fields):
-            return any(_holds_variant(field.type) for field in fields)
+            return any(holds_variant(field.type) for field in fields)
         case ArrayType(element):
-            return _holds_variant(element)
+            return holds_variant(element)
         case MapType(key, value):
-            return _holds_variant(key) or _holds_variant(value)
+            return holds_variant(key) or holds_variant(value)
         case _:
             return str(data_type) == "variant"

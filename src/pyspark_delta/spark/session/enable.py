@@ -252,7 +252,7 @@ def _sql_of(before: Any) -> Any:
             if not hasattr(self, "_jsparkSession") and isinstance(sqlQuery, str):
                 given = kwargs.pop("args", None) if not args else args[0]
                 return cast(DataFrame, run_on_connect(self, before, sqlQuery, given, kwargs))
-            with explaining_parameters(self, args or kwargs):
+            with explaining_parameters(self, sqlQuery, args or kwargs):
                 return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
 
     return sql

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pyspark
 from pyspark.sql import datasource
 
 from pyspark_delta.errors import MissingDependencyError
+from pyspark_delta.spark.conf.classes import has_stream_sources
 
 _ENABLE = "call pyspark_delta.enable(spark) in a classic session, whose streams do not need it"
 
 
 def require_stream_reader() -> None:
     """Raise MissingDependencyError if a source cannot learn from Spark where a batch begins (before PySpark 4.2)."""
-    if find_spec("pyspark.sql.streaming.datasource") is None:
+    if not has_stream_sources():
         raise _missing("reads streams", "4.2")
 
 

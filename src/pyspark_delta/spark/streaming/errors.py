@@ -45,6 +45,7 @@ _log = logger(__name__)
 
 _INTERRUPTIONS = frozenset(("InterruptedException", "InterruptedIOException", "ClosedByInterruptException"))
 _CANCELLED = ("cancelled", "canceled")
+_WAITING = "Exception thrown in awaitResult"  # the message of Spark 3.5 around the one of a job
 _LONGEST_CHAIN = 20
 
 
@@ -102,7 +103,8 @@ def _java_error(jvm: Jvm, error: BaseException) -> Any:
 def _text(error: BaseException, java: Any) -> str:
     """Return the message of an error, with the name of its class unless it has a condition such as `[DELTA_...]`."""
     if java is not None and not isinstance(error, DeltaError):
-        return str(java.getMessage() or java.toString())
+        texts = [str(one.getMessage() or one.toString()) for one in _java_chain(java)]
+        return next((text for text in texts if not text.startswith(_WAITING)), texts[0])
     return str(error) if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
 
 

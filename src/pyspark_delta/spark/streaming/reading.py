@@ -13,10 +13,11 @@ from typing import Any, cast
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.utils import is_remote
 
 from pyspark_delta.errors import DeltaWarning, InvalidOperationError, MissingDependencyError, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.classes import has_data_sources
+from pyspark_delta.spark.conf.classes import has_data_sources, has_stream_sources
 from pyspark_delta.spark.conf.data_sources import register_data_source
 from pyspark_delta.spark.conf.sessions import DATA_SOURCE
 from pyspark_delta.spark.conf.worker_python import prepare_workers
@@ -79,11 +80,11 @@ def stream_by_workers(
             error_class="DELTA_STREAMING_READ_UNSUPPORTED",
             sqlstate="0A000",
         )
-    if not has_data_sources():
+    if not has_data_sources() or not (is_remote() or has_stream_sources()):
         raise MissingDependencyError(
             f"Spark {pyspark.__version__} cannot read the files of '{read.location}' by itself: it has no file system "
-            "for them, or types of columns were widened. Nothing was started. Use pyspark_delta.Table.stream, or "
-            "install PySpark 4.2 or newer, which can read streams in Python.",
+            "for them, types of columns were widened, or variants are shredded. Nothing was started. Use "
+            "pyspark_delta.Table.stream, or install PySpark 4.2 or newer, which can read streams in Python.",
             version=pyspark.__version__,
         )
     prepare_workers(spark)

@@ -17,6 +17,7 @@ from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructField
+from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.rules import check_changed, null_empty_partitions
@@ -127,5 +128,5 @@ def _computed(target: SparkTarget, column: ComputedColumn, given: Column | bool)
         return None
     field = target.configuration.schema.find(column.name)
     assert field is not None
-    value = sf.expr(column.expression).cast(spark_type(field.type))
+    value = sf.expr(as_stored(target.spark, column.expression)).cast(spark_type(field.type))
     return value if given is False else sf.when(given, sf.col(quoted(column.name))).otherwise(value)

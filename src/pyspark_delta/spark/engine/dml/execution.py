@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.active import active
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.conf.batches import batch_transaction, is_in_batch
 from pyspark_delta.spark.conf.limits import reexecutions
@@ -48,7 +49,7 @@ def _run(
     transaction = batch_transaction(spark, current().location) if is_in_batch(spark) else None
     transaction = with_session_defaults(spark, WriteOptions(transaction=transaction)).transaction
     compaction = auto_compaction(spark)
-    with hidden_columns_explained():
+    with active(spark), hidden_columns_explained():
         done = execute(current, statement, limit=limit, transaction=transaction)
     if done is None or done.draft is not None:
         after_commit(spark)
@@ -59,7 +60,7 @@ def _run(
 
 def plan_statement(spark: SparkSession, current: Callable[[], Snapshot], statement: Statement) -> ChangePlan[DataFrame]:
     """Return the plan of a statement; its `execute` does not try again after a conflict. Raises as `plan_change`."""
-    with hidden_columns_explained():
+    with active(spark), hidden_columns_explained():
         return plan_change(current, statement, lambda newest: _run(spark, newest, current, statement, 0))
 
 

@@ -14,6 +14,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.engine.dml.assignments import Assigned, assign
 from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, generated_columns, job_of, old_name
 from pyspark_delta.spark.engine.dml.merge_sides import Sides
@@ -207,7 +208,7 @@ class MergedRows:
     def _changing(self, rows: DataFrame, *, has_changes: bool) -> ChangeFrame:
         schema = self.target.context.schema
         defaults = {
-            c.name: sf.expr(c.expression)
+            c.name: sf.expr(as_stored(self.target.spark, c.expression))
             for c in row_rules(self.target.configuration).computed
             if c.kind is ComputedKind.DEFAULT
         }

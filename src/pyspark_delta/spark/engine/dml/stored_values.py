@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from pyspark_delta.errors import SchemaMismatchError
@@ -19,6 +20,7 @@ from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.engine.dml.store_assignment import assign_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.frames.catalyst.proxies import java_exception
 from pyspark_delta.spark.frames.plain_columns import column_at
 
 if TYPE_CHECKING:
@@ -34,9 +36,9 @@ def naming_values() -> Iterator[None]:
     """Raise SchemaMismatchError if a job in the block finds a value that cannot be cast."""
     try:
         yield
-    except PySparkException as error:
-        text = str(error)
-        if condition_of(error) != _RAISED or _MARK not in text:
+    except (PySparkException, Py4JJavaError) as error:
+        text = _raised_text(error)
+        if _MARK not in text:
             raise
         found = text[text.index(_MARK) :].partition(" SQLSTATE")[0]
         raise SchemaMismatchError(
@@ -44,6 +46,16 @@ def naming_values() -> Iterator[None]:
             error_class="CAST_INVALID_INPUT",
             sqlstate="22018",
         ) from None
+
+
+def _raised_text(error: Exception) -> str:
+    """Return the text of what an expression has raised; "" for other errors. Spark 3.5 raises a RuntimeException."""
+    if isinstance(error, PySparkException):
+        return str(error) if condition_of(error) == _RAISED else ""
+    java = java_exception(error)
+    while java is not None and not str(java.getMessage()).startswith(_MARK):
+        java = java.getCause()
+    return "" if java is None else str(java.getMessage())
 
 
 def stored(frame: DataFrame, table: StructType, *, evolves: bool = False) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.limits import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
+from pyspark_delta.spark.conf.strings import as_read_here
 from pyspark_delta.spark.conf.write_defaults import file_options, with_session_defaults
 from pyspark_delta.spark.engine.write.job import SparkTasks
 from pyspark_delta.spark.frames.catalyst.qualified import Labels, with_qualifier
@@ -83,7 +84,9 @@ class SparkTarget(Target):
 
     def text(self, condition: Condition) -> str:
         """Return a condition in SQL; it may use the alias of the table. Raises as `text_on`."""
-        return condition if isinstance(condition, str) else text_on(self.empty(), condition, self.labels)
+        if isinstance(condition, str):
+            return as_read_here(self.spark, condition)
+        return text_on(self.empty(), condition, self.labels)
 
     def value_text(self, value: Condition) -> str | None:
         """Return a new value in SQL; it may use the alias of the table. None if it cannot be converted."""

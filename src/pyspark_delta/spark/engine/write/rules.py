@@ -19,6 +19,7 @@ from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.engine.write.alignment import align, fitted_columns, spark_type
 from pyspark_delta.spark.frames.catalyst.columns import try_cast
 from pyspark_delta.spark.frames.plain_columns import aliased, named_columns
@@ -130,7 +131,9 @@ def _given_and_defaults(
             value = try_cast(value, spark_type(field.type)) if field in narrowed else value
             columns.append(aliased(value, field.name))
         elif column.kind is ComputedKind.DEFAULT:
-            columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
+            columns.append(
+                sf.expr(as_stored(frame.sparkSession, column.expression)).cast(spark_type(field.type)).alias(field.name)
+            )
     for field in narrowed:
         value = values[field.name]
         unfit = value.isNotNull() & try_cast(value, spark_type(field.type)).isNull()
@@ -194,7 +197,9 @@ def _generated(frame: DataFrame, table: StructType, absent: Mapping[str, Compute
     for field, value in zip(table, named_columns(frame.sparkSession, table.names), strict=True):
         column = absent.get(field.name)
         if column is not None and column.kind is ComputedKind.GENERATED:
-            columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
+            columns.append(
+                sf.expr(as_stored(frame.sparkSession, column.expression)).cast(spark_type(field.type)).alias(field.name)
+            )
         else:
             columns.append(value)
     columns += named_columns(frame.sparkSession, (name for name in frame.columns if name.startswith(_UNFIT)))
@@ -227,7 +232,10 @@ def _violations(
         check = RowCheck(field.name, f"fits the type {field.type}", CheckKind.RANGE)
         add(WatchedCheck(check, (field.name,)), unfit.isNull(), [unfit])
     for watched in checks:
-        passes = sf.coalesce(sf.expr(watched.check.condition), sf.lit(False))
+        condition = watched.check.condition
+        if watched.check.kind is not CheckKind.REPLACED:  # which the user has given for this write
+            condition = as_stored(spark, condition)
+        passes = sf.coalesce(sf.expr(condition), sf.lit(False))
         add(watched, passes, named_columns(spark, watched.columns))
     columns = named_columns(spark, (*table.names, *carried))
     assert broken is not None

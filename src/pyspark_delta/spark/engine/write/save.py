@@ -17,10 +17,12 @@ from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.conf.active import active
 from pyspark_delta.spark.conf.batches import batch_transaction
 from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
+from pyspark_delta.spark.conf.strings import as_read_here
 from pyspark_delta.spark.conf.write_defaults import (
     after_commit,
     default_properties,
@@ -114,7 +116,8 @@ def write_frame_rows(rows: FrameRows, request: WriteRequest, opened: Snapshot | 
     transaction = options.transaction or batch_transaction(spark, request.location)
     request = replace(request, options=with_session_defaults(spark, replace(options, transaction=transaction)))
     compaction = auto_compaction(spark)
-    committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), rows, opened)
+    with active(spark):
+        committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), rows, opened)
     if committed is not None or request.mode != "ignore":
         after_commit(spark)
     if committed is None:
@@ -170,6 +173,7 @@ class SparkSessionChoices(WriteSession):
             data_columns=is_set(self._spark, "replaceWhere.dataColumns.enabled", default=True),
             check=is_set(self._spark, "replaceWhere.constraintCheck.enabled", default=True),
             is_understood=partial(_is_understood, self._spark),
+            as_read=partial(as_read_here, self._spark),
         )
 
     def reexecutions(self) -> int:

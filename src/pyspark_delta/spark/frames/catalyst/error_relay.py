@@ -15,6 +15,7 @@ import re
 import sys
 from threading import Lock
 from typing import Any
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
@@ -31,7 +32,11 @@ _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
 # Spark's.
 _ADVICE = "It is possible the underlying files have been updated"
 _MISSING_IN_TEXT = re.compile(rf"File (?P<path>.+?) does not exist\s+{_ADVICE}")
-_DAMAGED_IN_TEXT = re.compile(r"(?P<path>[\w+.-]+:/.*?) is not a Parquet file\. Expected magic number")
+_DAMAGED_IN_TEXT = re.compile(
+    r"(?P<path>[\w+.-]+:/.*?) is not a Parquet file(?:\. Expected magic number| \(length is too low)"
+    r"|(?:Encountered error while reading file|Parquet column cannot be converted in file) (?P<read>.+?)\. "
+    r"(?:Details|Column):"
+)
 
 _lock = Lock()
 _numbers = itertools.count(1)
@@ -135,14 +140,20 @@ def _find(java_exception: Any) -> Exception | None:
         if (missing := _MISSING_IN_TEXT.match(text)) is not None:
             return _unreadable_file(missing["path"], None)
         if (damaged := _DAMAGED_IN_TEXT.match(text)) is not None:
-            return _unreadable_file(damaged["path"], text)
+            cause = java_exception.getCause() if text.rstrip().endswith("Details:") else None
+            return _unreadable_file(damaged["path"] or damaged["read"], str(cause.getMessage()) if cause else text)
         java_exception = java_exception.getCause()
     return None
 
 
+def _is_below(path: str, location: str) -> bool:
+    """Return True if a path is below a location, a URI; Spark 3.5 does not show all paths as URIs."""
+    return path.startswith((f"{location}/", f"{unquote(location)}/"))
+
+
 def _unreadable_file(path: str, reason: str | None) -> DeltaError | None:
     """Return the error for a data file of a Delta table, which is missing if no reason is given; None for others."""
-    versions = next((known for location, known in _read.items() if path.startswith(f"{location}/")), None)
+    versions = next((known for location, known in _read.items() if _is_below(path, location)), None)
     if versions is None:
         return None
     where = f"Data file '{path}' of version {min(versions)}" if len(versions) == 1 else f"Data file '{path}'"

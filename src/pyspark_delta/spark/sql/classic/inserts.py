@@ -16,6 +16,7 @@ from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.engine.dml.stored_values import naming_values, stored
 from pyspark_delta.spark.frames.catalyst.columns import tree_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, text_entries, texts
@@ -171,7 +172,7 @@ class Insert:
         filled = list(values)
         for place in places:
             name = self.names[place] if place < len(self.names) else ""
-            column = sf.expr(computed.get(name.casefold(), "NULL"))
+            column = sf.expr(as_stored(self.query.spark, computed.get(name.casefold(), "NULL")))
             if aliases:
                 column = column.alias(name or "default")
             filled[place] = tree_of(self.query.spark, column)
