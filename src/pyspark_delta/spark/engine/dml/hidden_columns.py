@@ -28,9 +28,7 @@ def hidden_columns_explained() -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        name = (error.getMessageParameters() or {}).get(
-            "objectName"
-        ) or ""  # PySpark 3.5 gives None for a name that is absent
+        name = (error.getMessageParameters() or {}).get("objectName") or ""  # None if it is absent on PySpark 3.5
         remedy = hidden_column_remedy(name)
         if not remedy or not condition_of(error).startswith("UNRESOLVED_COLUMN"):
             raise

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyspark.sql.functions as sf
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.interpreter.qualifiers import qualifiers, requalify
@@ -16,6 +16,7 @@ from pyspark_delta.parser.values import Path, SqlText
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.engine.dml.stored_values import naming_values, stored
 from pyspark_delta.spark.frames.positions import by_position
 from pyspark_delta.spark.sql import transactions
@@ -53,19 +54,24 @@ def _new_rows(names: Names, statement: InsertInto, table: SqlTable, run: RunQuer
     snapshot = transactions.snapshot_of(names.spark, table)
     check_partition_names(snapshot.configuration, (_column(one.column) for one in statement.partition))
     static = {_column(one.column): one.value.text for one in statement.partition if one.value is not None}
-    frame = run(statement.query.text) if statement.by_name else _by_position(statement, snapshot, static, run)
+    if statement.by_name:
+        frame = run(statement.query.text)
+    else:
+        frame = _by_position(names.spark, statement, snapshot, static, run)
     for name, value in static.items():
         frame = frame.withColumn(name, sf.expr(value))
     return stored(frame, snapshot.schema, evolves=statement.evolves)
 
 
-def _by_position(statement: InsertInto, snapshot: Snapshot, static: dict[str, str], run: RunQuery) -> DataFrame:
+def _by_position(
+    spark: SparkSession, statement: InsertInto, snapshot: Snapshot, static: dict[str, str], run: RunQuery
+) -> DataFrame:
     folded = {name.casefold() for name in static}
     listed = [name for name in snapshot.schema.names if name.casefold() not in folded]
     if statement.columns is not None:
         listed = [_column(path) for path in statement.columns]
     _check_distinct([*listed, *static])
-    frame = run(_with_defaults(statement.query, listed, snapshot))
+    frame = run(_with_defaults(spark, statement.query, listed, snapshot))
     more = len(frame.columns) - len(listed)
     if more and not (statement.evolves and statement.columns is None and more > 0):
         raise SchemaMismatchError(
@@ -86,7 +92,7 @@ def _check_distinct(names: Sequence[str]) -> None:
         )
 
 
-def _with_defaults(query: SqlText, names: Sequence[str], snapshot: Snapshot) -> str:
+def _with_defaults(spark: SparkSession, query: SqlText, names: Sequence[str], snapshot: Snapshot) -> str:
     """Return the text of a query, in VALUES with the defaults of columns in the place of the word DEFAULT."""
     rows = rows_of_values(query)
     if rows is None or not any(value.upper() == "DEFAULT" for row in rows for value in row):
@@ -97,7 +103,7 @@ def _with_defaults(query: SqlText, names: Sequence[str], snapshot: Snapshot) -> 
     def filled(place: int, value: str) -> str:
         if value.upper() != "DEFAULT" or place >= len(names):
             return value
-        return f"({defaults.get(names[place].casefold(), 'NULL')})"
+        return f"({as_stored(spark, defaults.get(names[place].casefold(), 'NULL'))})"
 
     texts = (", ".join(filled(place, value) for place, value in enumerate(row)) for row in rows)
     return f"VALUES {', '.join(f'({text})' for text in texts)}"
