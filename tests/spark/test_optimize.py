@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -148,13 +149,19 @@ def test_batches_of_a_stream_are_compacted_and_written_once(delta_spark: SparkSe
 def test_a_commit_is_compacted_in_tasks_if_it_is_much(
     delta_spark: SparkSession, tmp_path: Path, driver_local_bytes: int, in_tasks: bool
 ) -> None:
-    path, status = str(tmp_path / "t"), delta_spark.sparkContext._jsc.sc().statusStore()
+    """Its jobs are in the job group of the write, though other threads start them."""
+    path, context = str(tmp_path / "t"), delta_spark.sparkContext
 
     def jobs_of_append(compacted: str) -> int:
-        with settings(delta_spark, AUTO, enabled=compacted, minNumFiles=2):
-            before = status.jobsList(None).size()
-            delta_spark.range(10).write.format("delta").mode("append").save(path)
-            return int(status.jobsList(None).size() - before)
+        group = f"{path} {uuid4()}"
+        context.setJobGroup(group, "an append")
+        try:
+            with settings(delta_spark, AUTO, enabled=compacted, minNumFiles=2):
+                delta_spark.range(10).write.format("delta").mode("append").save(path)
+        finally:
+            for name in ("spark.jobGroup.id", "spark.job.description"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]
+        return len(context.statusTracker().getJobIdsForGroup(group))
 
     cost = json.dumps({"driver_local_bytes": driver_local_bytes})
     with settings(delta_spark, "spark.pyspark_delta.", costModel=cost):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, islice
+from typing import TypeAlias
 
 from pyspark_delta import progress
 from pyspark_delta.engines.tasks import TaskRunner
@@ -31,6 +32,7 @@ _SHARE = 0.1  # of a run in a commit
 _BINS_A_CORE = 4  # of a job at least, so that cores seldom wait for the end of a job
 PHASE = "Rewrite files"
 _log = logger(__name__)
+_Rewrite: TypeAlias = Callable[[list[Bin]], list[RewrittenBin]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,8 @@ class RunOptions:
     """How a run is done: its budget, how bins are written, and the bytes of each commit (by default, by the run).
 
     With `tasks`, bins are rewritten outside of this process by `task_writer`, many at once; the writer is not called.
-    `fallback` writes bins with a file that Arrow cannot read.
+    `fallback` writes bins with a file that Arrow cannot read. `for_threads` is called in the thread of the run with the
+    function that other threads call, and returns what they call in its place.
     """
 
     budget: Budget = UNLIMITED
@@ -47,6 +50,7 @@ class RunOptions:
     tasks: TaskRunner | None = None
     task_writer: TaskWriter = rewrite_in_tasks
     fallback: BinWriter | None = None
+    for_threads: Callable[[_Rewrite], _Rewrite] = lambda rewrite: rewrite
 
     def commits_of(self, size: int, bins: int) -> int:
         """Return about how many commits a run of so many bytes makes."""
@@ -120,11 +124,12 @@ class _Work:
         threads = self._rewriting.threads
         step = progress.begin(PHASE, int((self._run.bins.ends - self._run.bins.starts).sum()), "files")
         groups = self._groups()
+        rewrite = self._run.options.for_threads(self._rewrite)
         with ThreadPoolExecutor(threads, thread_name_prefix="pyspark-delta-rewrite") as pool:
             try:
                 while True:
                     for group in islice(groups, threads + 1 - len(self._pending)):
-                        self._pending.add(pool.submit(self._rewrite, group))
+                        self._pending.add(pool.submit(rewrite, group))
                     if not self._pending:
                         break
                     for rewritten in self._finished():

@@ -19,6 +19,7 @@ from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewritten_bin
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.spark.conf.limits import cost_model
+from pyspark_delta.spark.conf.threads import inheriting
 from pyspark_delta.spark.engine.write.job import SparkTasks, run_on_workers, write_partition
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.write.written import has_row_ids
@@ -34,6 +35,7 @@ def placed(spark: SparkSession, plan: RewritePlan) -> RewritePlan:
 
     Spark reads what only it can read. Rows that are laid out have to be read by Arrow.
     """
+    plan = replace(plan, options=replace(plan.options, for_threads=partial(inheriting, spark)))
     if not isinstance(plan, LayoutPlan):
         plan = replace(plan, options=replace(plan.options, fallback=SparkBinWriter(spark)))
     if cost_model(spark).compacts_in_driver(plan.snapshot.location, plan.bytes_read):
