@@ -96,11 +96,12 @@ def test_describe_extended_shows_what_the_log_declares(delta_spark: SparkSession
     assert location.startswith("file:/")
 
 
+@pytest.mark.since("4.0")  # 3.5 has no CLUSTER BY in CREATE TABLE
 def test_show_create_table_creates_the_same_table(sql: SparkSession, tmp_path: Path) -> None:
     """For a name of Spark's catalog, one with a location, a path, and a name of a connected catalog."""
     warehouse = Warehouse(tmp_path / "w")
     columns = (
-        "(id BIGINT NOT NULL COMMENT 'it''s', s STRUCT<a: INT NOT NULL, b: VARCHAR(3)> COMMENT 'of s', "
+        "(id BIGINT NOT NULL COMMENT 'it\\'s', s STRUCT<a: INT NOT NULL, b: VARCHAR(3)> COMMENT 'of s', "
         "d INT DEFAULT 4, g BIGINT GENERATED ALWAYS AS (id + 1), "
         "n BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 7)) USING delta "
     )
@@ -134,6 +135,7 @@ def test_show_create_table_creates_the_same_table(sql: SparkSession, tmp_path: P
         disconnect_catalog(warehouse.name)
 
 
+@pytest.mark.since("4.0")  # 3.5 has no CLUSTER BY in CREATE TABLE
 def test_tables_are_described_by_every_name(sql: SparkSession, path: str, tmp_path: Path) -> None:
     """Paths, versions of paths and names of connected catalogs."""
     warehouse = Warehouse(tmp_path / "w")
