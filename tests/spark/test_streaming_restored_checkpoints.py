@@ -51,7 +51,7 @@ class Query:
 
 
 @pytest.mark.parametrize(("limit", "behind"), [(None, 1), (1000, 2)], ids=["files", "table"])
-def test_a_batch_is_not_skipped_for_one_with_other_rows(
+def test_c180_a_batch_is_not_skipped_for_one_with_other_rows(
     delta_spark: SparkSession, tmp_path: Path, limit: int | None, behind: int
 ) -> None:
     query = Query(delta_spark, tmp_path, limit)
@@ -71,7 +71,7 @@ def test_a_batch_is_not_skipped_for_one_with_other_rows(
     assert ids(query.path) == copied
 
 
-def test_batches_with_the_same_rows_are_skipped(delta_spark: SparkSession, tmp_path: Path) -> None:
+def test_c180_batches_with_the_same_rows_are_skipped(delta_spark: SparkSession, tmp_path: Path) -> None:
     query = Query(delta_spark, tmp_path, limit=1)
     query.run()
     shutil.copytree(query.checkpoint, query.backup)

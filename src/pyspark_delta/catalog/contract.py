@@ -29,6 +29,11 @@ class TableName:
     def __str__(self) -> str:
         return ".".join(_quoted(part) for part in (self.catalog, self.schema, self.name))
 
+    @property
+    def unquoted(self) -> str:
+        """The name as DESCRIBE DETAIL shows it."""
+        return ".".join((self.catalog, self.schema, self.name))
+
 
 class CommitKind(Enum):
     """Where the content of a ratified commit is. Catalogs store the values."""

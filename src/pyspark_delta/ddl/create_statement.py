@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, draft_table
 from pyspark_delta.ddl.like import definition_like
@@ -11,6 +12,7 @@ from pyspark_delta.parser.arguments import sql_literal
 from pyspark_delta.protocol.properties import FEATURE_PREFIX
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.schema.declaration_keys import (
+    COMMENT,
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_ALLOW_EXPLICIT_INSERT,
@@ -50,14 +52,7 @@ def create_statement(snapshot: Snapshot, name: str, location: str | None = None)
 def _properties(definition: TableDefinition) -> Mapping[str, str]:
     """Return the table properties, and a property for each table feature that the definition does not imply."""
     try:
-        plain = TableDefinition(
-            schema=definition.schema,
-            partition_columns=definition.partition_columns,
-            clustering=definition.clustering,
-            properties=definition.properties,
-            inherited=definition.inherited,
-        )
-        protocol = draft_table(plain, None, CreateMode.CREATE).protocol
+        protocol = draft_table(replace(definition, features=()), None, CreateMode.CREATE).protocol
     except DeltaError:  # the table has what only other clients create
         protocol = None
     implied = frozenset[str]() if protocol is None else features_of(protocol)
@@ -102,5 +97,5 @@ def _member(field: StructField, lengths: Mapping[tuple[str, ...], str], path: tu
 
 
 def _comment(field: StructField) -> tuple[str, ...]:
-    comment = field.metadata.get("comment")
+    comment = field.metadata.get(COMMENT)
     return () if comment is None else (f"COMMENT {sql_literal(str(comment))}",)

@@ -49,7 +49,7 @@ def describe_detail(statement: DescribeDetail, session: Session) -> pa.Table:
     """Return the one row of `Table.detail`, with the name of a table of a catalog."""
     detail, name = session.open(statement.table).detail(), session.names.resolve(statement.table).name
     if name is not None:
-        detail["name"] = ".".join((name.catalog, name.schema, name.name))
+        detail["name"] = name.unquoted
     return rows(DETAIL, [detail])
 
 

@@ -26,6 +26,11 @@ class RowRules:
     checks: tuple[RowCheck, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
 
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The defaults in SQL, by the names of their columns."""
+        return {one.name: one.expression for one in self.computed if one.kind is ComputedKind.DEFAULT}
+
     def __bool__(self) -> bool:
         return bool(self.checks or self.computed)
 

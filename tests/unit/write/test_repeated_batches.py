@@ -34,13 +34,13 @@ def log() -> Log:
 
 
 @pytest.mark.parametrize(("number", "plan"), [(0, "a"), (1, "b"), (2, "c"), (2, None)])
-def test_repeated_batches_are_accepted(log: Log, number: int, plan: str | None) -> None:
+def test_c180_repeated_batches_are_accepted(log: Log, number: int, plan: str | None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_repeated(log.snapshot(), batch(number, plan))
 
 
-def test_a_batch_with_other_rows_is_refused(log: Log) -> None:
+def test_c180_a_batch_with_other_rows_is_refused(log: Log) -> None:
     with pytest.raises(StreamDataLossError, match=r"batch 1 with other rows.*latest batch in the table is 2") as caught:
         check_repeated(log.snapshot(), batch(1, "x"))
     assert caught.value.error_class == "DELTA_STREAMING_BATCH_DIFFERS"

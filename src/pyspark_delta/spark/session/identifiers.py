@@ -114,8 +114,7 @@ def check_path_option(spark: SparkSession, identifier: str, options: Mapping[str
 
 def of_catalog(name: TableName, found: ResolvedTable) -> Identified:
     """Return a table of a connected catalog."""
-    whole_name = ".".join((name.catalog, name.schema, name.name))
-    return Identified(found.location, found.storage_options, name, whole_name, found.catalog_table, found.tail)
+    return Identified(found.location, found.storage_options, name, name.unquoted, found.catalog_table, found.tail)
 
 
 def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identified | None:

@@ -76,16 +76,15 @@ class StreamUpsert:
             check_repeated(snapshot, StreamBatch(query, number, self.output_mode))
             return
         with naming(spark, BatchTransactions(query, number)):
-            run_statement(spark, self._open, self._merge(frame))
+            run_statement(spark, self._open, self._merge(frame, snapshot.schema))
 
-    def _merge(self, frame: DataFrame) -> Merge:
+    def _merge(self, frame: DataFrame, schema: StructType) -> Merge:
         rows = BatchRows(frame).rows()
-        merge = merge_statement(frame.sparkSession, rows.alias(_BATCH), self._condition(), _TABLE)
+        merge = merge_statement(frame.sparkSession, rows.alias(_BATCH), self._condition(schema), _TABLE)
         return replace(merge, clauses=_CLAUSES, evolves=bool(self.options.merge_schema))
 
-    def _condition(self) -> str:
+    def _condition(self, schema: StructType) -> str:
         """Return the condition for rows of one key. Null is a value of a key, as it is of GROUP BY."""
-        schema = self._open().schema
         conditions = []
         for key in self.keys:
             field = schema.find(key)

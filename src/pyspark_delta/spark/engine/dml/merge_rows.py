@@ -208,9 +208,8 @@ class MergedRows:
     def _changing(self, rows: DataFrame, *, has_changes: bool) -> ChangeFrame:
         schema = self.target.context.schema
         defaults = {
-            c.name: sf.expr(as_stored(self.target.spark, c.expression))
-            for c in row_rules(self.target.configuration).computed
-            if c.kind is ComputedKind.DEFAULT
+            name: sf.expr(as_stored(self.target.spark, text))
+            for name, text in row_rules(self.target.configuration).defaults.items()
         }
         columns = [aliased(self._value(one, defaults.get(one.name), keeps=has_changes), one.name) for one in schema]
         unfit = [one for one in schema if any(self._unfit(one.name))]

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from pyspark import inheritable_thread_target
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA
 from pyspark_delta.engines.write_task import RESULT
@@ -18,14 +20,17 @@ from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting, rewritten_bin
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
 from pyspark_delta.scan.file_source import file_source
+from pyspark_delta.spark.conf.classes import has_classic_package
 from pyspark_delta.spark.conf.limits import cost_model
-from pyspark_delta.spark.conf.threads import inheriting
 from pyspark_delta.spark.engine.write.job import SparkTasks, run_on_workers, write_partition
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.write.written import has_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _FILE, _ROW = "__pyspark_delta_file", "__pyspark_delta_row"
 
@@ -35,12 +40,21 @@ def placed(spark: SparkSession, plan: RewritePlan) -> RewritePlan:
 
     Spark reads what only it can read. Rows that are laid out have to be read by Arrow.
     """
-    plan = replace(plan, options=replace(plan.options, for_threads=partial(inheriting, spark)))
+    plan = replace(plan, options=replace(plan.options, for_threads=partial(_inheriting, spark)))
     if not isinstance(plan, LayoutPlan):
         plan = replace(plan, options=replace(plan.options, fallback=SparkBinWriter(spark)))
     if cost_model(spark).compacts_in_driver(plan.snapshot.location, plan.bytes_read):
         return plan
     return in_tasks(plan, SparkTasks(spark))
+
+
+def _inheriting(spark: SparkSession, function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function whose jobs, in any thread, have the job group, tags and scheduler pool of this thread."""
+    target: Any = inheritable_thread_target
+    if has_classic_package():  # PySpark 3.5 takes no session
+        target = target(spark)
+    inherited: Callable[P, R] = target(function)
+    return inherited
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.inspection.described import DETAILS, Place, Row, declared_properties, details
 from pyspark_delta.interpreter import results
 from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
@@ -30,14 +31,16 @@ def with_details(spark: SparkSession, columns: DataFrame, table: SqlTable) -> Da
     """Return the result of DESCRIBE EXTENDED. `columns` are the rows before the details, and others after them."""
     rows: list[Row] = [(row[0], row[1], row[2]) for row in columns.collect()]
     before = rows[: rows.index(DETAILS) - 1] if DETAILS in rows else rows
-    found = [*before, *details(table.selected(spark), _place(spark, table))]
+    snapshot = table.selected(spark)
+    found = [*before, *details(snapshot, _place(spark, table, snapshot))]
     arrays = [pa.array(column, pa.string()) for column in zip(*found, strict=True)]
     return frame_of_arrow(spark, pa.Table.from_arrays(arrays, schema=results.COLUMNS))
 
 
 def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of SHOW TBLPROPERTIES."""
-    found = results.properties(_shown_properties(query.spark, table), option(node.propertyKey()), table.text)
+    shown = _shown_properties(query.spark, table.selected(query.spark))
+    found = results.properties(shown, option(node.propertyKey()), table.text)
     return frame_of_arrow(query.spark, found)
 
 
@@ -56,12 +59,11 @@ def show_create_table(query: Query, node: Any, table: SqlTable) -> DataFrame:
     return frame_of_arrow(spark, results.texts(createtab_stmt=[statement]))
 
 
-def _place(spark: SparkSession, table: SqlTable) -> Place:
-    shown, entry = _shown_properties(spark, table), session_entry(spark, table.name)
+def _place(spark: SparkSession, table: SqlTable, snapshot: Snapshot) -> Place:
+    shown, entry = _shown_properties(spark, snapshot), session_entry(spark, table.name)
     if entry is None:
-        snapshot, name = table.selected(spark), (SESSION_CATALOG, *table.name)
         return Place(
-            name=name if is_path_name(table.name) else table.name,
+            name=(SESSION_CATALOG, *table.name) if is_path_name(table.name) else table.name,
             location=snapshot.location,
             properties=shown,
             is_managed=snapshot.configuration.is_catalog_managed,
@@ -77,9 +79,9 @@ def _place(spark: SparkSession, table: SqlTable) -> Place:
     )
 
 
-def _shown_properties(spark: SparkSession, table: SqlTable) -> dict[str, str]:
+def _shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
     """Return properties without the values that the session hides (`spark.sql.redaction.options.regex`)."""
     java: Any = spark
-    declared = jvm_of(spark).map(declared_properties(table.selected(spark)))
+    declared = jvm_of(spark).map(declared_properties(snapshot))
     shown = elements(java._jsparkSession.sessionState().conf().redactOptions(declared).toSeq())
     return dict(sorted((str(pair._1()), str(pair._2())) for pair in shown))

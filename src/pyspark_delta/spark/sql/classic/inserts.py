@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as sf
 
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
-from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.strings import as_stored
@@ -164,11 +163,7 @@ class Insert:
         places = [place for place, value in enumerate(values) if _is_default(value)]
         if not places:
             return None
-        computed = {
-            one.name.casefold(): one.expression
-            for one in row_rules(self.snapshot.configuration).computed
-            if one.kind is ComputedKind.DEFAULT
-        }
+        computed = {name.casefold(): text for name, text in row_rules(self.snapshot.configuration).defaults.items()}
         filled = list(values)
         for place in places:
             name = self.names[place] if place < len(self.names) else ""

@@ -13,7 +13,6 @@ from pyspark_delta.interpreter.qualifiers import qualifiers, requalify
 from pyspark_delta.interpreter.values import rows_of_values
 from pyspark_delta.parser.row_statements import InsertInto
 from pyspark_delta.parser.values import Path, SqlText
-from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.strings import as_stored
@@ -97,8 +96,7 @@ def _with_defaults(spark: SparkSession, query: SqlText, names: Sequence[str], sn
     rows = rows_of_values(query)
     if rows is None or not any(value.upper() == "DEFAULT" for row in rows for value in row):
         return query.text
-    computed = row_rules(snapshot.configuration).computed
-    defaults = {one.name.casefold(): one.expression for one in computed if one.kind is ComputedKind.DEFAULT}
+    defaults = {name.casefold(): text for name, text in row_rules(snapshot.configuration).defaults.items()}
 
     def filled(place: int, value: str) -> str:
         if value.upper() != "DEFAULT" or place >= len(names):
