@@ -124,6 +124,8 @@ def _section(found: type) -> Iterator[str]:
     if found.__bases__[0] in classes():
         base = found.__bases__[0].__name__
         facts.append(f"a subclass of [{base}](#{base.lower()})")
+    if "pyspark_class" in vars(found) and found is not errors.DeltaError:
+        facts.append(f"with PySpark also a `{found.pyspark_class}`")
     yield f"{', '.join(facts)}."
     yield ""
 

@@ -13,7 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyspark_delta import DeltaTable
-from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, TableNotFoundError
+from pyspark_delta.errors import (
+    CatalogNameNotFoundError,
+    InvalidOperationError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
 from pyspark_delta.table import Table
 
 
@@ -199,7 +204,10 @@ def test_names_mean_the_same_in_methods(delta_spark: SparkSession, schema: str, 
     assert table.history().count() == 5
     frame.selectExpr("id", "1 AS k").writeTo("u").using("delta").partitionedBy(sf.col("id")).create()
     assert Table.open(location(delta_spark, "u")).detail()["partitionColumns"] == ["id"]
-    DeltaTable.create(delta_spark).tableName("v").addColumn("x", "int").execute()
+    made = DeltaTable.create(delta_spark).tableName("v").addColumn("x", "int").execute()
+    assert made.detail().first()["name"] == "spark_catalog.made.v"  # type: ignore[index]
+    with pytest.raises(CatalogNameNotFoundError, match="no table 'nothing' to replace"):
+        DeltaTable.replace(delta_spark).tableName("nothing").addColumn("x", "int").execute()
     DeltaTable.create(delta_spark).tableName("w").location(str(tmp_path / "w")).addColumn("y", "int").execute()
     frame.write.format("delta").option("path", str(tmp_path / "x")).saveAsTable("x")
     assert names(delta_spark) == ["t", "u", "v", "w", "x"]

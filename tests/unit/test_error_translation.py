@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import pickle
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException, PySparkException
 
 from pyspark_delta import errors
 from pyspark_delta.errors import (
+    CatalogNameNotFoundError,
+    CommitConflictError,
     DeltaError,
     InvalidOptionError,
+    SchemaMismatchError,
+    SqlSyntaxError,
     StorageError,
+    TableAlreadyExistsError,
     TableNotFoundError,
     VersionNotFoundError,
     annotate,
@@ -109,6 +117,38 @@ def test_every_class_of_the_tree_comes_back(cls: type[DeltaError]) -> None:
     Exception.__init__(error, "Something happened.")
     error.message, error.facts = "Something happened.", {"path": "/a"}
     assert type(from_text(str(as_spark_reports(error)))) is cls
+
+
+@pytest.mark.parametrize(
+    ("cls", "base"),
+    [
+        (CatalogNameNotFoundError, AnalysisException),
+        (CommitConflictError, PySparkException),
+        (InvalidOptionError, IllegalArgumentException),
+        (SchemaMismatchError, AnalysisException),
+        (SqlSyntaxError, ParseException),
+        (TableAlreadyExistsError, AnalysisException),
+        (TableNotFoundError, AnalysisException),
+        (VersionNotFoundError, AnalysisException),
+    ],
+    ids=lambda c: c.__name__,
+)
+def test_clauses_that_name_an_exception_of_pyspark_catch_it(cls: type[DeltaError], base: type[Exception]) -> None:
+    assert issubclass(cls, base)
+    assert cls.__str__ is not base.__str__  # the text is that of DeltaError
+
+
+def test_they_catch_it_if_pyspark_is_imported_after_the_errors() -> None:
+    code = (
+        "from pyspark_delta.errors import InvalidOptionError, TableNotFoundError\n"
+        "from pyspark.errors import AnalysisException, IllegalArgumentException\n"
+        "for error in (TableNotFoundError('/nowhere'), InvalidOptionError('Why.')):\n"
+        "    print(isinstance(error, AnalysisException), isinstance(error, IllegalArgumentException))"
+    )
+    path = os.pathsep.join([str(Path(errors.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.splitlines() == ["True False", "True True"]
 
 
 def test_every_error_is_in_the_one_package_that_translation_knows() -> None:

@@ -18,14 +18,21 @@ class DeltaError(_WithoutPySpark):
     """The root of the tree; a `pyspark.errors.PySparkException` in every process that has imported PySpark.
 
     `message` is the sentence without the error class; `facts` holds the values in it. The methods are those of
-    PySpark's exceptions.
+    PySpark's exceptions. `pyspark_class` names the exception of PySpark that `except` clauses of programs written for
+    delta-spark name for this error.
     """
 
     error_class: str = "DELTA_ERROR"
     sqlstate: str = "XXKDS"
+    pyspark_class: ClassVar[str] = "PySparkException"
+
+    def __init_subclass__(cls) -> None:
+        derive_from_pyspark(cls)
 
     def __new__(cls, *args: Any, **facts: Any) -> DeltaError:
-        derive_from_pyspark()  # PySpark may have been imported after this module
+        for one in reversed(cls.__mro__):  # PySpark may have been imported after this module
+            if issubclass(one, DeltaError):
+                derive_from_pyspark(one)
         return super().__new__(cls, *args)
 
     def __init__(
@@ -67,15 +74,17 @@ class DeltaError(_WithoutPySpark):
         return None
 
 
-def derive_from_pyspark() -> None:
-    """Make DeltaError a subclass of PySparkException if this process has imported PySpark; never import it.
+def derive_from_pyspark(cls: type[DeltaError] = DeltaError) -> None:
+    """Make a class a subclass of its `pyspark_class` if this process has imported PySpark; never import it.
 
     An `except` clause compares real base classes: an ABC registration would not be enough.
     """
-    base = getattr(sys.modules.get("pyspark.errors"), "PySparkException", None)
-    if base is not None and base not in DeltaError.__bases__:
-        with suppress(TypeError):  # a PySparkException of another layout: errors work without it
-            setattr(DeltaError, "__bases__", (base,))  # noqa: B010 - read-only for type checkers
+    base = getattr(sys.modules.get("pyspark.errors"), cls.pyspark_class, None)
+    if base is None or issubclass(cls, base):
+        return
+    own = tuple(one for one in cls.__bases__ if one is not _WithoutPySpark)
+    with suppress(TypeError):  # an exception of another layout: errors work without it
+        setattr(cls, "__bases__", (*own, base))  # noqa: B010 - read-only for type checkers
 
 
 derive_from_pyspark()

@@ -18,6 +18,7 @@ class CatalogNameNotFoundError(CatalogError):
 
     error_class = "TABLE_OR_VIEW_NOT_FOUND"
     sqlstate = "42P01"
+    pyspark_class = "AnalysisException"
 
 
 class NotDeltaTableError(CatalogError):
@@ -25,6 +26,7 @@ class NotDeltaTableError(CatalogError):
 
     error_class = "DELTA_TABLE_ONLY_OPERATION"
     sqlstate = "0AKDD"
+    pyspark_class = "AnalysisException"
 
 
 class CatalogNameExistsError(CatalogError):
@@ -32,6 +34,7 @@ class CatalogNameExistsError(CatalogError):
 
     error_class = "TABLE_OR_VIEW_ALREADY_EXISTS"
     sqlstate = "42P07"
+    pyspark_class = "AnalysisException"
 
 
 class NotAuthorizedError(CatalogError):

@@ -13,6 +13,7 @@ class InvalidOperationError(DeltaError):
 
     error_class = "DELTA_INVALID_OPERATION"
     sqlstate = "42000"
+    pyspark_class = "AnalysisException"
 
 
 class SqlSyntaxError(InvalidOperationError):
@@ -24,6 +25,7 @@ class SqlSyntaxError(InvalidOperationError):
 
     error_class = "PARSE_SYNTAX_ERROR"
     sqlstate = "42601"
+    pyspark_class = "ParseException"
     line: int = 1
     position: int = 0
     sql: str = ""
@@ -55,6 +57,7 @@ class InvalidOptionError(InvalidOperationError):
 
     error_class = "DELTA_ILLEGAL_OPTION"
     sqlstate = "42616"
+    pyspark_class = "IllegalArgumentException"
 
 
 class SchemaMismatchError(InvalidOperationError):

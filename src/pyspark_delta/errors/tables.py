@@ -14,6 +14,7 @@ class TableNotFoundError(DeltaError):
 
     error_class = "DELTA_TABLE_NOT_FOUND"
     sqlstate = "42P01"
+    pyspark_class = "AnalysisException"
 
     def __init__(self, location: str, detail: str = "") -> None:
         found = detail or "its _delta_log is missing, or has no commit and no checkpoint"
@@ -26,6 +27,7 @@ class TableAlreadyExistsError(DeltaError):
 
     error_class = "DELTA_TABLE_ALREADY_EXISTS"
     sqlstate = "42P07"
+    pyspark_class = "AnalysisException"
 
     def __init__(self, location: str, remedy: str = "Use mode 'append' or 'overwrite' to write to it.") -> None:
         super().__init__(f"A Delta table already exists at '{location}'. {remedy}", location=location)
@@ -37,6 +39,7 @@ class VersionNotFoundError(DeltaError):
 
     error_class = "DELTA_VERSION_NOT_FOUND"
     sqlstate = "22003"
+    pyspark_class = "AnalysisException"
 
     def __init__(
         self, requested: int, earliest: int, latest: int, location: str = "", *, error_class: str | None = None
@@ -57,6 +60,7 @@ class TimestampOutOfRangeError(DeltaError):
 
     error_class = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
     sqlstate = "42816"
+    pyspark_class = "AnalysisException"
 
 
 # ------------------------------------------------------------------------------------ the table is not valid

@@ -77,6 +77,12 @@ def test_a_failure_counts_only_for_rows_that_need_the_value() -> None:
         values("CASE WHEN b = 0 THEN a / b ELSE 0D END", rows)
 
 
+def test_an_instant_that_python_has_no_datetime_for_is_named_in_the_error() -> None:
+    first = pa.array([-62_135_596_800_000_001], pa.timestamp("us", "UTC"))
+    with pytest.raises(ComputationError, match="after 2037, such as at 0000-12-31 23:59:59"):
+        values("from_utc_timestamp(at, 'Europe/Berlin')", pa.RecordBatch.from_arrays([first], ["at"]))
+
+
 def test_no_rows_are_no_failure() -> None:
     empty = TABLE.schema.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], TABLE.schema)]
     for texts in CASES.values():

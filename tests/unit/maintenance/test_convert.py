@@ -60,7 +60,7 @@ def test_files_stay_and_all_engines_read_the_table(tmp_path: Path) -> None:
     assert (commit["operation"], commit["userMetadata"]) == ("CONVERT", "why")
     assert commit["operationParameters"] == {
         "numFiles": 3,
-        "partitionedBy": "[]",
+        "partitionedBy": '["day","n"]',
         "collectStats": True,
         "sourceFormat": "parquet",
     }

@@ -18,7 +18,9 @@ from pyspark_delta.expressions.literals import NotExactError, is_utc, zone_of
 from pyspark_delta.expressions.tree import Call, Expression, Literal, type_of
 from pyspark_delta.schema.types import STRING, TIMESTAMP
 
-_FIRST, _LAST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2037, 12, 30, tzinfo=UTC)
+_FIRST, _LAST = (
+    int(at.timestamp()) * 1_000_000 for at in (datetime(1970, 1, 2, tzinfo=UTC), datetime(2037, 12, 30, tzinfo=UTC))
+)
 _LOCAL = pa.timestamp("us")
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -97,10 +99,11 @@ def _offset(zone: str) -> pa.Scalar | None:
 
 def _require_known(value: pa.Array) -> None:
     span = pc.min_max(value)
-    low, high = span["min"].as_py(), span["max"].as_py()
-    if low is not None and (low < _FIRST or high > _LAST):
-        outside = low if low < _FIRST else high
-        raise failed(f"Arrow and Spark may differ about time zones before 1970 and after 2037, such as at {outside}")
+    low, high = span["min"], span["max"]
+    if low.is_valid and (low.value < _FIRST or high.value > _LAST):
+        outside = low if low.value < _FIRST else high
+        shown = pc.cast(outside, pa.string()).as_py()  # Python has no datetime for years beyond 1 to 9999
+        raise failed(f"Arrow and Spark may differ about time zones before 1970 and after 2037, such as at {shown}")
 
 
 KERNELS: dict[str, Kernel] = {

@@ -326,10 +326,9 @@ def _draft(
     plan: ConvertPlan, configuration: TableConfiguration, user_metadata: str | None, engine_info: str
 ) -> CommitDraft:
     request, number = plan.request, plan.files.num_rows
-    declared = () if request.partition_schema is None else request.partition_schema.names
     parameters: dict[str, str | bool | int | None] = {
         "numFiles": number,
-        "partitionedBy": dump_json(list(declared)).decode(),
+        "partitionedBy": dump_json(list(configuration.metadata.partition_columns)).decode(),
         "collectStats": request.statistics,
         "sourceFormat": "parquet",
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -14,8 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.display import html_facts, listed
-from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOperationError
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.declaration_keys import (
     CURRENT_DEFAULT,
@@ -76,7 +75,7 @@ class DeltaTableBuilder(Generic[TableT]):
         self,
         spark: SparkSession,
         mode: CreateMode,
-        open_table: Callable[[str, Mapping[str, str], CatalogTable | None], TableT],
+        open_table: Callable[[Identified], TableT],
     ) -> None:
         self._spark = spark
         self._mode = mode
@@ -176,8 +175,8 @@ class DeltaTableBuilder(Generic[TableT]):
     def execute(self) -> TableT:
         """Create or replace the table, and return it.
 
-        Raises TableAlreadyExistsError (`create`), TableNotFoundError (`replace`), and InvalidOperationError for an
-        invalid definition or a missing location.
+        Raises TableAlreadyExistsError (`create`), TableNotFoundError and CatalogNameNotFoundError (`replace`), and
+        InvalidOperationError for an invalid definition or a missing location.
         """
         target = self._target()
         options = read_options(self._spark, target.path, target.storage_options)
@@ -200,7 +199,7 @@ class DeltaTableBuilder(Generic[TableT]):
         )
         if target.register is not None:
             target.register(options.location, self._location is not None)
-        return self._open_table(options.location, options.storage_options, target.catalog_table)
+        return self._open_table(replace(target, path=options.location, storage_options=options.storage_options))
 
     def _target(self) -> Identified:
         path = None
@@ -227,12 +226,17 @@ class DeltaTableBuilder(Generic[TableT]):
         target = self._location or path
         if target is None:
             raise InvalidOperationError(
-                "Give the location of the table, as in .location('/path/to/table').", error_class="DELTA_MISSING_PATH"
+                "Give the name or the location of the table, as in .location('/path/to/table').",
+                error_class="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
         return Identified(on_default_system(self._spark, target))
 
     def _in_spark(self, named: Identified, identifier: str) -> Identified:
         """Return a table of Spark's catalog, a new one at the location that was given."""
+        if self._mode is CreateMode.REPLACE and named.register is not None:
+            raise CatalogNameNotFoundError(
+                f"There is no table '{identifier}' to replace. Define it with createOrReplace.", table=identifier
+            )
         location = on_default_system(self._spark, self._location)
         if location is None or normalize_location(location) == normalize_location(named.path):
             return named

@@ -92,6 +92,8 @@ class DeltaTable(
         Raises TableNotFoundError if there is no table, and InvalidOptionError for other keys.
         """
         check_text("path", path)
+        if not isinstance(hadoopConf, Mapping | None):
+            raise TypeError(f"hadoopConf is a dict such as {{'fs.s3a.endpoint': '...'}}, found {hadoopConf!r}.")
         given = dict(hadoopConf or {})
         for key in given:
             if not key.startswith(("fs.", "dfs.")):
@@ -176,7 +178,11 @@ class DeltaTable(
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise InvalidOperationError("There is no active Spark session; give one, as in DeltaTable.create(spark).")
-        return DeltaTableBuilder(session, mode, lambda *table: cls(session, *table))
+        return DeltaTableBuilder(
+            session,
+            mode,
+            lambda found: cls(session, found.path, found.storage_options, found.catalog_table, name=found.whole_name),
+        )
 
     # -------------------------------------------------------------------------------------------------- reading
     def toDF(

@@ -146,16 +146,16 @@ class Installation:
         catalog = self.session_catalog
         if catalog is None or len(parts) != 2:
             return None
-        location = catalog.location(parts)
+        location, name = catalog.location(parts), ".".join((SESSION_CATALOG, *parts))
         if location is not None:
-            return Identified(location, whole_name=".".join((SESSION_CATALOG, *parts)))
+            return Identified(location, whole_name=name)
         if not create or catalog.exists(parts):
             return None
 
         def register(place: str, is_external: bool) -> None:
             catalog.register(parts, place, is_external=is_external)
 
-        return Identified(catalog.new_location(parts), register=register)
+        return Identified(catalog.new_location(parts), whole_name=name, register=register)
 
     def qualified(self, parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return the catalog of a name and the other parts, as Spark completes names in queries and inside views."""
