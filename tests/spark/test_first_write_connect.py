@@ -9,7 +9,12 @@ from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError, TableAlreadyExistsError
+from pyspark_delta.errors import (
+    ConstraintViolationError,
+    SchemaMismatchError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
@@ -43,6 +48,14 @@ def test_errors_keep_their_class(plain_connect: SparkSession, tmp_path: Path) ->
     with pytest.raises(ConstraintViolationError, match="does not fit"):
         save(plain_connect.sql("select 3000000000L id"), path, "append")
     assert Table.open(path).version == 0
+
+
+def test_a_missing_table_is_an_error_of_load_and_not_of_the_first_action(
+    delta_connect: SparkSession, tmp_path: Path
+) -> None:
+    for reader in (delta_connect.read, delta_connect.readStream):
+        with pytest.raises(TableNotFoundError, match="no Delta table"):
+            reader.format("delta").load(str(tmp_path / "missing"))
 
 
 def test_vectors_come_back_as_vectors(delta_connect: SparkSession, tmp_path: Path) -> None:

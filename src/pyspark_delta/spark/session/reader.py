@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import _parse_datatype_string
 
-from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
+from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError, translate
+from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.tables import read_options, read_table
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import Identified, identify
@@ -35,7 +36,7 @@ class DeltaAwareReader(FormatMixin, OptionsMixin):
             given["paths"] = json.dumps(list(path))
         spark = self._delta_session
         frame = _read(spark, on_default_system(spark, path or path_option(given)), given, schema or self._delta_schema)
-        return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
+        return frame if frame is not None else opened_on_server(super().load(path, format, schema, **options))
 
     def table(self, tableName: str) -> DataFrame:
         found = identify(self._delta_session, tableName)
@@ -44,6 +45,15 @@ class DeltaAwareReader(FormatMixin, OptionsMixin):
         given = self._delta_options.items(found.storage_options)
         frame = _read(self._delta_session, found.path, given, self._delta_schema, found)
         return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
+
+
+def opened_on_server(frame: DataFrame) -> DataFrame:
+    """Return a frame of the data source on the server. Raises the error of opening the table there, such as
+    TableNotFoundError, now and not in the first action.
+    """
+    with translate(), probing():
+        _ = frame.schema
+    return frame
 
 
 def _read(

@@ -21,6 +21,7 @@ from pyspark_delta.spark.frames.stream_options import StreamRead
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.identifiers import Identified, identify
 from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin, path_option
+from pyspark_delta.spark.session.reader import opened_on_server
 from pyspark_delta.spark.streaming.reading import read_stream, stream_by_workers
 
 
@@ -66,7 +67,7 @@ class DeltaAwareStreamReader(FormatMixin, OptionsMixin):
             if hasattr(spark, "_jsparkSession"):
                 raise
             # This process cannot access the table, but the Spark Connect server perhaps can.
-            return stream_by_workers(spark, read, options, self._delta_name)
+            return opened_on_server(stream_by_workers(spark, read, options, self._delta_name))
 
 
 @dataclass
