@@ -72,6 +72,8 @@ def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     assert rows(spark, f"SELECT * FROM {table} ORDER BY id") == [(1, "a!"), (7, "m"), (9, "n")]
     spark.sql(f"INSERT INTO {table} REPLACE WHERE id > 1 SELECT 5, 'five'")
     assert rows(spark, f"SELECT id FROM {table} ORDER BY id") == [(1,), (5,)]
+    spark.sql(f"INSERT INTO {table} AS t REPLACE ON t.id < n.id (SELECT 5 AS id, 'FIVE' AS s) AS n")
+    assert rows(spark, f"SELECT * FROM {table}") == [(5, "five"), (5, "FIVE")]
     spark.sql(f"INSERT OVERWRITE {table} VALUES (0, 'zero')")
     assert rows(spark, f"SELECT id FROM {table}") == [(0,)]
     spark.sql(f"TRUNCATE TABLE {table}")

@@ -1,4 +1,4 @@
-"""Statements that define tables, on `Table`: CREATE, DROP, ALTER, COMMENT ON."""
+"""Statements that define tables, on `Table`: CREATE, DROP, ALTER, COMMENT ON; and ANALYZE and REFRESH TABLE."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from pyspark_delta.parser.arguments import sql_literal
 from pyspark_delta.parser.table_statements import (
     AddColumns,
     AlterColumns,
+    AnalyzeTable,
     ColumnChange,
     CommentOnTable,
     CreateTable,
@@ -35,6 +36,7 @@ from pyspark_delta.parser.table_statements import (
     DropColumns,
     DropTable,
     NewColumn,
+    RefreshTable,
     RenameColumn,
     RenameTable,
     ReplaceColumns,
@@ -323,14 +325,37 @@ def _altered(session: Session, table: Any, change: Callable[[TableAlter], TableA
     return results.NOTHING
 
 
+def analyze(statement: AnalyzeTable, session: Session) -> pa.Table:
+    """Compute the statistics of data files that lack them. Raises as `Table.compute_statistics`."""
+    if statement.partition is not None:
+        raise InvalidOperationError(
+            "ANALYZE TABLE ... PARTITION is not supported for Delta tables. Nothing was changed. Leave PARTITION out.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sqlstate="0AKDC",
+        )
+    table = session.open(statement.table)
+    if statement.scans:
+        columns = None if statement.columns is None else [quoted(name) for name in statement.columns]
+        table.compute_statistics(columns=columns, progress=session.progress)
+    return results.NOTHING
+
+
+def refresh(statement: RefreshTable, session: Session) -> pa.Table:
+    """Check that the table exists. Each statement reads its newest version, so nothing is out of date."""
+    session.open(statement.table)
+    return results.NOTHING
+
+
 HANDLERS: dict[type[TableStatement], Callable[[Any, Session], pa.Table]] = {
     AddColumns: add_columns,
     AlterColumns: alter_columns,
+    AnalyzeTable: analyze,
     CommentOnTable: comment_on,
     CreateTable: create_table,
     CreateTableLike: create_like,
     DropColumns: drop_columns,
     DropTable: drop_table,
+    RefreshTable: refresh,
     RenameColumn: rename_column,
     RenameTable: rename_table,
     ReplaceColumns: replace_columns,

@@ -367,3 +367,18 @@ def test_names_need_a_place_to_be_looked_up_in() -> None:
         sql("SELECT 1", "/tmp", catalog="shop")
     with pytest.raises(InvalidOptionError, match="give catalog"):
         sql("SELECT 1", schema="sales")
+
+
+def test_analyze_and_refresh(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (id BIGINT, k INT) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '0')")
+    run("INSERT INTO t VALUES (1, 2)")
+    run("ALTER TABLE t UNSET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols')")
+    assert run("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS k") == []
+    table = Table.open(tmp_path / "t")
+    lacking = [table.compute_statistics(columns=[name], plan=True).files.num_rows for name in ("id", "k")]
+    assert lacking == [1, 0]
+    assert run("REFRESH TABLE t") == []
+    with pytest.raises(InvalidOperationError, match="Leave PARTITION out"):
+        run("ANALYZE TABLE t PARTITION (k = 2) COMPUTE STATISTICS")
+    with pytest.raises(TableNotFoundError):
+        run("REFRESH TABLE nothing")

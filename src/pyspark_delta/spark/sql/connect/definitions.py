@@ -22,7 +22,7 @@ _ALTER = (
     *(ts.AddColumns, ts.AlterColumns, ts.CommentOnTable, ts.DropColumns, ts.RenameColumn),
     *(ts.ReplaceColumns, ts.SetProperties, ts.UnsetProperties),
 )
-_CREATE = (ts.CreateTable, ts.CreateTableLike)
+_COMMITS = (ts.AnalyzeTable, ts.CreateTable, ts.CreateTableLike)
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -38,7 +38,7 @@ def in_transaction(names: Names, statement: Any) -> Iterator[Session]:
         with transactions.remembering_failure(names.spark):
             yield _Altering(names.namespace, within=names)
     else:
-        if isinstance(statement, _CREATE):
+        if isinstance(statement, _COMMITS):
             transactions.check_none(names.spark, _CAPITAL.sub(" ", type(statement).__name__).upper())
         yield Session(names.namespace)
 
