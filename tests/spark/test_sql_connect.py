@@ -192,6 +192,13 @@ def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, 
         spark.sql(f"VACUUM {made} RETAIN 7")
 
 
+@pytest.mark.parametrize("rest", ["(id INT) USING delta", "USING deltapy AS SELECT 1 AS id", "LIKE {} USING delta"])
+def test_the_servers_catalog_gets_no_delta_tables(delta_connect: SparkSession, table: str, rest: str) -> None:
+    with pytest.raises(InvalidOperationError, match=r"Cannot create the Delta table of_server.*connect_catalog"):
+        delta_connect.sql(f"CREATE TABLE of_server {rest.format(table)}")
+    assert not delta_connect.catalog.tableExists("of_server")
+
+
 def test_views_are_temporary(delta_connect: SparkSession, table: str) -> None:
     spark = delta_connect
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW sql_connect_view AS SELECT id FROM {table} WHERE s = 'a'")

@@ -34,7 +34,7 @@ from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.session.identifiers import identify_or_create
 from pyspark_delta.spark.sql import execute, transactions
 from pyspark_delta.spark.sql.connect import row_changes
-from pyspark_delta.spark.sql.connect.definitions import in_transaction
+from pyspark_delta.spark.sql.connect.definitions import check_not_on_server, in_transaction
 from pyspark_delta.spark.sql.connect.inserts import insert
 from pyspark_delta.spark.sql.connect.names import Names, identifier
 from pyspark_delta.spark.sql.connect.rewrite import splice
@@ -269,6 +269,8 @@ class _Statements:
                 return self._in_client(statement) if self._is_mine(statement.name.parts[:-1]) else None
         table = statement.table
         if isinstance(table, TableName) and self._names.whole(table.parts) is None:
+            if isinstance(statement, ts.CreateTableLike):
+                check_not_on_server(self._names, statement)
             return None
         return self._in_client(self._names.qualified(statement))
 
@@ -310,6 +312,7 @@ class _Statements:
         table = statement.table
         parts = self._names.whole(table.parts) if isinstance(table, TableName) else ("delta", table.path)
         if parts is None:
+            check_not_on_server(self._names, statement)
             return None
         if statement.query is None:
             return self._in_client(self._names.qualified(statement))
