@@ -56,6 +56,18 @@ def test_queries_are_explained(delta_connect: SparkSession, table: str) -> None:
     assert Table.open(table.split("`")[1]).version == 1
 
 
+def test_names_in_identifier_clauses(delta_connect: SparkSession, table: str) -> None:
+    named = {"named": table, "least": 2}
+    assert rows(delta_connect, f"SELECT i.id FROM IDENTIFIER('{table}') AS i WHERE i.id = 1") == [(1,)]
+    assert rows(delta_connect, "SELECT id FROM IDENTIFIER(:named) WHERE id >= :least", args=named) == [(2,)]
+
+
+def test_columns_of_queries_are_described(delta_connect: SparkSession, table: str) -> None:
+    described = [("n", "bigint", None), ("s", "string", None)]
+    for words in ("DESCRIBE QUERY", "DESC"):
+        assert rows(delta_connect, f"{words} SELECT id + 1 AS n, s FROM {table}") == described
+
+
 def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     spark = delta_connect
     assert rows(spark, f"UPDATE {table} AS x SET x.s = concat(x.s, '!') WHERE x.id = 1") == [(1,)]
@@ -161,6 +173,7 @@ def test_queries_are_cached_under_a_name(delta_connect: SparkSession, table: str
         ("CACHE TABLE {}", "CACHE TABLE name AS SELECT"),
         ("BEGIN DELETE FROM {}; END", "one by one"),
         ("EXECUTE IMMEDIATE 'DELETE FROM {}'", "by spark.sql"),
+        ("FROM {0} INSERT INTO {0} SELECT id, s INSERT INTO {0} SELECT id, s", "once for each table"),
     ],
 )
 def test_what_only_the_server_could_run_is_refused(
@@ -174,8 +187,9 @@ def test_what_only_the_server_could_run_is_refused(
 def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, table: str, tmp_path: Path) -> None:
     spark = delta_connect
     made = f"delta.`{tmp_path}/made`"
-    spark.sql(f"CREATE TABLE {made} USING delta PARTITIONED BY (k) AS SELECT id, id % 2 AS k FROM {table}")
-    assert Table.open(tmp_path / "made").partition_columns == ("k",)
+    spark.sql(f"CREATE TABLE {made} USING delta PARTITIONED BY (k) COMMENT 'c' AS SELECT id, id % 2 AS k FROM {table}")
+    created = Table.open(tmp_path / "made")
+    assert (created.partition_columns, created.metadata.description) == (("k",), "c")
     with pytest.raises(TableAlreadyExistsError):
         spark.sql(f"CREATE TABLE {made} AS SELECT 1 AS a")
     spark.sql(f"ALTER TABLE {made} SET TBLPROPERTIES ('a' = 'b')")

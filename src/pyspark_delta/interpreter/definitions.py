@@ -141,10 +141,12 @@ def check_query_definition(statement: CreateTable) -> None:
             "CREATE TABLE ... AS takes its columns from the query. Leave the definitions of columns out.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
         )
-    if statement.comment is not None:
-        raise InvalidOperationError(
-            "COMMENT is not supported together with AS. Use COMMENT ON TABLE in a second statement."
-        )
+
+
+def query_operation(statement: CreateTable) -> str:
+    """Return the name of the operation that creates or replaces a table with the rows of a query."""
+    words = "CREATE OR REPLACE" if statement.creates and statement.replaces else "CREATE"
+    return f"{words if statement.creates else 'REPLACE'} TABLE AS SELECT"
 
 
 def _create_as_query(statement: CreateTable, target: Target, session: Session) -> pa.Table:
@@ -155,13 +157,14 @@ def _create_as_query(statement: CreateTable, target: Target, session: Session) -
     rows = open_rows(session.query(statement.query.text))
     place = target.place()
     options = place.options(
-        overwrite_schema=statement.replaces,
-        partition_by=tuple(partitioning(statement)),
+        partition_by=tuple(partitioning(statement)) or None,
         cluster_by=tuple(column_path_text(path) for path in statement.cluster_by),
         properties=dict(statement.properties),
+        description=statement.comment,
     )
     with session.operation():
-        write(place, rows, "overwrite" if statement.replaces else "error", options, must_exist=False)
+        mode = "replace" if statement.replaces else "error"
+        write(place, rows, mode, options, must_exist=False, statement=query_operation(statement))
     return results.NOTHING
 
 

@@ -382,3 +382,12 @@ def test_analyze_and_refresh(run: Run, tmp_path: Path) -> None:
         run("ANALYZE TABLE t PARTITION (k = 2) COMPUTE STATISTICS")
     with pytest.raises(TableNotFoundError):
         run("REFRESH TABLE nothing")
+
+
+def test_tables_made_from_a_query_keep_nothing_of_those_they_replace(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (k INT NOT NULL, CHECK (k > 0)) COMMENT 'one' TBLPROPERTIES ('a' = 'b')")
+    for statement in ("CREATE OR REPLACE", "REPLACE"):
+        run(f"{statement} TABLE t COMMENT 'two' AS SELECT 'x' AS s")
+        table = Table.open(tmp_path / "t")
+        assert (table.metadata.description, table.metadata.configuration) == ("two", {})
+        assert table.history(1)[0]["operation"] == f"{statement} TABLE AS SELECT"
