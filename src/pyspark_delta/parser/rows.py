@@ -76,7 +76,7 @@ def insert(reader: Reader) -> InsertInto:
     ends = ("PARTITION", "REPLACE", "BY", "IF", *QUERY_WORDS)
     found = replace(found, alias=alias(reader, *ends))
     if reader.accept("PARTITION"):
-        found = replace(found, partition=_partition(reader), if_not_exists=reader.accept("IF", "NOT", "EXISTS"))
+        found = replace(found, partition=partition_values(reader), if_not_exists=reader.accept("IF", "NOT", "EXISTS"))
     found = _replaced(reader, found)
     if reader.accept("BY", "NAME"):
         found = replace(found, by_name=True)
@@ -135,7 +135,8 @@ _BEFORE_SUBQUERIES = (
 _AFTER_QUERY = ("UNION", "EXCEPT", "MINUS", "INTERSECT", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET")
 
 
-def _partition(reader: Reader) -> tuple[PartitionValue, ...]:
+def partition_values(reader: Reader) -> tuple[PartitionValue, ...]:
+    """Take `(column = value, ...)`, which follows PARTITION."""
     reader.expect("(")
     found = []
     while True:

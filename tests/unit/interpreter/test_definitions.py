@@ -391,3 +391,12 @@ def test_tables_made_from_a_query_keep_nothing_of_those_they_replace(run: Run, t
         table = Table.open(tmp_path / "t")
         assert (table.metadata.description, table.metadata.configuration) == ("two", {})
         assert table.history(1)[0]["operation"] == f"{statement} TABLE AS SELECT"
+
+
+def test_show_some_partitions(run: Run) -> None:
+    run("CREATE TABLE t (id INT, `D` DATE, s STRING) PARTITIONED BY (`D`, s)")
+    run("INSERT INTO t VALUES (1, DATE'2026-01-02', 'a'), (2, DATE'2026-01-02', NULL), (3, DATE'2026-01-03', 'a')")
+    assert [row["s"] for row in run("SHOW PARTITIONS t PARTITION (d = '2026-01-02', s = NULL)")] == [None]
+    assert len(run("SHOW PARTITIONS t PARTITION (s = 'a')")) == 2
+    with pytest.raises(InvalidOperationError, match="id, which is not a partition column"):
+        run("SHOW PARTITIONS t PARTITION (id = 1)")

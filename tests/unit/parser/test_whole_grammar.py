@@ -229,6 +229,9 @@ CATALOGS = {
     "SHOW TABLES FROM main.sales LIKE 'o*'": ShowTables(("main", "sales"), "o*"),
     "SHOW COLUMNS IN t IN sales": ShowColumns(T, ("sales",)),
     "SHOW PARTITIONS delta.`/p`": ShowPartitions(P),
+    "SHOW PARTITIONS t PARTITION (k = 1, l)": ShowPartitions(
+        T, (PartitionValue(("k",), sql("1")), PartitionValue(("l",)))
+    ),
     "SHOW TBLPROPERTIES t (a.b)": ShowProperties(T, "a.b"),
     "SHOW CREATE TABLE t": ShowCreateTable(T),
     "DESCRIBE t": DescribeTable(T),
