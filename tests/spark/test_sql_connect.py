@@ -56,6 +56,18 @@ def test_queries_are_explained(delta_connect: SparkSession, table: str) -> None:
     assert Table.open(table.split("`")[1]).version == 1
 
 
+def test_names_in_identifier_clauses(delta_connect: SparkSession, table: str) -> None:
+    named = {"named": table, "least": 2}
+    assert rows(delta_connect, f"SELECT i.id FROM IDENTIFIER('{table}') AS i WHERE i.id = 1") == [(1,)]
+    assert rows(delta_connect, "SELECT id FROM IDENTIFIER(:named) WHERE id >= :least", args=named) == [(2,)]
+
+
+def test_columns_of_queries_are_described(delta_connect: SparkSession, table: str) -> None:
+    described = [("n", "bigint", None), ("s", "string", None)]
+    for words in ("DESCRIBE QUERY", "DESC"):
+        assert rows(delta_connect, f"{words} SELECT id + 1 AS n, s FROM {table}") == described
+
+
 def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     spark = delta_connect
     assert rows(spark, f"UPDATE {table} AS x SET x.s = concat(x.s, '!') WHERE x.id = 1") == [(1,)]
@@ -72,6 +84,8 @@ def test_rows_are_changed(delta_connect: SparkSession, table: str) -> None:
     assert rows(spark, f"SELECT * FROM {table} ORDER BY id") == [(1, "a!"), (7, "m"), (9, "n")]
     spark.sql(f"INSERT INTO {table} REPLACE WHERE id > 1 SELECT 5, 'five'")
     assert rows(spark, f"SELECT id FROM {table} ORDER BY id") == [(1,), (5,)]
+    spark.sql(f"INSERT INTO {table} AS t REPLACE ON t.id < n.id (SELECT 5 AS id, 'FIVE' AS s) AS n")
+    assert rows(spark, f"SELECT * FROM {table}") == [(5, "five"), (5, "FIVE")]
     spark.sql(f"INSERT OVERWRITE {table} VALUES (0, 'zero')")
     assert rows(spark, f"SELECT id FROM {table}") == [(0,)]
     spark.sql(f"TRUNCATE TABLE {table}")
@@ -159,6 +173,7 @@ def test_queries_are_cached_under_a_name(delta_connect: SparkSession, table: str
         ("CACHE TABLE {}", "CACHE TABLE name AS SELECT"),
         ("BEGIN DELETE FROM {}; END", "one by one"),
         ("EXECUTE IMMEDIATE 'DELETE FROM {}'", "by spark.sql"),
+        ("FROM {0} INSERT INTO {0} SELECT id, s INSERT INTO {0} SELECT id, s", "once for each table"),
     ],
 )
 def test_what_only_the_server_could_run_is_refused(
@@ -172,8 +187,9 @@ def test_what_only_the_server_could_run_is_refused(
 def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, table: str, tmp_path: Path) -> None:
     spark = delta_connect
     made = f"delta.`{tmp_path}/made`"
-    spark.sql(f"CREATE TABLE {made} USING delta PARTITIONED BY (k) AS SELECT id, id % 2 AS k FROM {table}")
-    assert Table.open(tmp_path / "made").partition_columns == ("k",)
+    spark.sql(f"CREATE TABLE {made} USING delta PARTITIONED BY (k) COMMENT 'c' AS SELECT id, id % 2 AS k FROM {table}")
+    created = Table.open(tmp_path / "made")
+    assert (created.partition_columns, created.metadata.description) == (("k",), "c")
     with pytest.raises(TableAlreadyExistsError):
         spark.sql(f"CREATE TABLE {made} AS SELECT 1 AS a")
     spark.sql(f"ALTER TABLE {made} SET TBLPROPERTIES ('a' = 'b')")
@@ -188,6 +204,13 @@ def test_definitions_and_deltas_own_statements_run(delta_connect: SparkSession, 
     assert rows(spark, f"OPTIMIZE '{tmp_path}/made'")[0][0] == f"file:{tmp_path}/made"
     with pytest.raises(SqlSyntaxError, match="expected HOURS"):
         spark.sql(f"VACUUM {made} RETAIN 7")
+
+
+@pytest.mark.parametrize("rest", ["(id INT) USING delta", "USING deltapy AS SELECT 1 AS id", "LIKE {} USING delta"])
+def test_the_servers_catalog_gets_no_delta_tables(delta_connect: SparkSession, table: str, rest: str) -> None:
+    with pytest.raises(InvalidOperationError, match=r"Cannot create the Delta table of_server.*connect_catalog"):
+        delta_connect.sql(f"CREATE TABLE of_server {rest.format(table)}")
+    assert not delta_connect.catalog.tableExists("of_server")
 
 
 def test_views_are_temporary(delta_connect: SparkSession, table: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -321,10 +322,45 @@ def test_location(sql: SparkSession, path: str, tmp_path: Path) -> None:
     assert sql.sql("SELECT id FROM defined").collect() == [Row(id=9)]
 
 
-def test_analyze_computes_statistics(sql: SparkSession, path: str) -> None:
-    for statement in ("COMPUTE STATISTICS", "COMPUTE STATISTICS NOSCAN", "COMPUTE STATISTICS FOR COLUMNS id"):
-        assert sql.sql(f"ANALYZE TABLE defined {statement}").collect() == []
-    sql.sql("REFRESH TABLE defined")
+class Analyzed:
+    """What every kind of session does."""
+
+    @pytest.fixture
+    def bare(self, session: SparkSession, tmp_path: Path) -> str:
+        """The name of a table without statistics."""
+        name = f"delta.`{tmp_path / 'bare'}`"
+        none = "'delta.dataSkippingNumIndexedCols'='0', 'delta.columnMapping.mode'='name'"
+        session.sql(f"CREATE TABLE {name} (id BIGINT, `a.b` BIGINT) USING delta TBLPROPERTIES ({none})")
+        session.sql(f"INSERT INTO {name} VALUES (1, 2)")
+        session.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols')")
+        return name
+
+    def test_analyze_computes_statistics(self, session: SparkSession, bare: str, tmp_path: Path) -> None:
+        for statement, measured in (("NOSCAN", 0), ("FOR COLUMNS `a.b`", 1), ("FOR ALL COLUMNS", 2)):
+            assert session.sql(f"ANALYZE TABLE {bare} COMPUTE STATISTICS {statement}").collect() == []
+            logs = sorted((tmp_path / "bare" / "_delta_log").glob("*.json"))
+            actions = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
+            stats = [json.loads(action["add"]["stats"]) for action in actions if "add" in action][-1]
+            assert len(stats.get("minValues", {})) == measured, statement
+        assert session.sql(f"REFRESH TABLE {bare}").collect() == []
+
+    def test_analyze_is_no_part_of_a_transaction(self, session: SparkSession, bare: str) -> None:
+        session.sql("BEGIN TRANSACTION")
+        with pytest.raises(InvalidOperationError, match="ANALYZE TABLE cannot be part of a transaction"):
+            session.sql(f"ANALYZE TABLE {bare} COMPUTE STATISTICS")
+        session.sql("ROLLBACK")
+
+
+class TestClassicAnalyzed(Analyzed):
+    @pytest.fixture
+    def session(self, sql: SparkSession) -> SparkSession:
+        return sql
+
+
+class TestConnectAnalyzed(Analyzed):
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect
 
 
 @pytest.mark.parametrize(

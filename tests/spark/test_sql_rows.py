@@ -296,6 +296,9 @@ def test_errors_name_what_is_wrong_and_change_nothing(sql: SparkSession, path: s
     with pytest.raises(AnalysisException, match="idd") as unknown:
         sql.sql(f"DELETE FROM delta.`{path}` WHERE idd = 1")
     assert condition_of(unknown.value) == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    for text in ("'true'", ":text"):  # not the condition that is true
+        with pytest.raises(AnalysisException, match="is not a boolean"):
+            sql.sql(f"DELETE FROM delta.`{path}` WHERE {text}", args={"text": "true"})
     with pytest.raises(TableNotFoundError):
         sql.sql("DELETE FROM delta.`/nowhere/at/all`")
     assert len(ids(sql, path)) == 10

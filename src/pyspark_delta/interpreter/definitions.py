@@ -1,4 +1,4 @@
-"""Statements that define tables, on `Table`: CREATE, DROP, ALTER, COMMENT ON."""
+"""Statements that define tables, on `Table`: CREATE, DROP, ALTER, COMMENT ON; and ANALYZE and REFRESH TABLE."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from pyspark_delta.parser.arguments import sql_literal
 from pyspark_delta.parser.table_statements import (
     AddColumns,
     AlterColumns,
+    AnalyzeTable,
     ColumnChange,
     CommentOnTable,
     CreateTable,
@@ -35,6 +36,7 @@ from pyspark_delta.parser.table_statements import (
     DropColumns,
     DropTable,
     NewColumn,
+    RefreshTable,
     RenameColumn,
     RenameTable,
     ReplaceColumns,
@@ -139,10 +141,12 @@ def check_query_definition(statement: CreateTable) -> None:
             "CREATE TABLE ... AS takes its columns from the query. Leave the definitions of columns out.",
             error_class="DELTA_OPERATION_NOT_ALLOWED",
         )
-    if statement.comment is not None:
-        raise InvalidOperationError(
-            "COMMENT is not supported together with AS. Use COMMENT ON TABLE in a second statement."
-        )
+
+
+def query_operation(statement: CreateTable) -> str:
+    """Return the name of the operation that creates or replaces a table with the rows of a query."""
+    words = "CREATE OR REPLACE" if statement.creates and statement.replaces else "CREATE"
+    return f"{words if statement.creates else 'REPLACE'} TABLE AS SELECT"
 
 
 def _create_as_query(statement: CreateTable, target: Target, session: Session) -> pa.Table:
@@ -153,13 +157,14 @@ def _create_as_query(statement: CreateTable, target: Target, session: Session) -
     rows = open_rows(session.query(statement.query.text))
     place = target.place()
     options = place.options(
-        overwrite_schema=statement.replaces,
-        partition_by=tuple(partitioning(statement)),
+        partition_by=tuple(partitioning(statement)) or None,
         cluster_by=tuple(column_path_text(path) for path in statement.cluster_by),
         properties=dict(statement.properties),
+        description=statement.comment,
     )
     with session.operation():
-        write(place, rows, "overwrite" if statement.replaces else "error", options, must_exist=False)
+        mode = "replace" if statement.replaces else "error"
+        write(place, rows, mode, options, must_exist=False, statement=query_operation(statement))
     return results.NOTHING
 
 
@@ -323,14 +328,37 @@ def _altered(session: Session, table: Any, change: Callable[[TableAlter], TableA
     return results.NOTHING
 
 
+def analyze(statement: AnalyzeTable, session: Session) -> pa.Table:
+    """Compute the statistics of data files that lack them. Raises as `Table.compute_statistics`."""
+    if statement.partition is not None:
+        raise InvalidOperationError(
+            "ANALYZE TABLE ... PARTITION is not supported for Delta tables. Nothing was changed. Leave PARTITION out.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sqlstate="0AKDC",
+        )
+    table = session.open(statement.table)
+    if statement.scans:
+        columns = None if statement.columns is None else [quoted(name) for name in statement.columns]
+        table.compute_statistics(columns=columns, progress=session.progress)
+    return results.NOTHING
+
+
+def refresh(statement: RefreshTable, session: Session) -> pa.Table:
+    """Check that the table exists. Each statement reads its newest version, so nothing is out of date."""
+    session.open(statement.table)
+    return results.NOTHING
+
+
 HANDLERS: dict[type[TableStatement], Callable[[Any, Session], pa.Table]] = {
     AddColumns: add_columns,
     AlterColumns: alter_columns,
+    AnalyzeTable: analyze,
     CommentOnTable: comment_on,
     CreateTable: create_table,
     CreateTableLike: create_like,
     DropColumns: drop_columns,
     DropTable: drop_table,
+    RefreshTable: refresh,
     RenameColumn: rename_column,
     RenameTable: rename_table,
     ReplaceColumns: replace_columns,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.catalog.connections import connected_catalog, connected_names, find_catalog
 from pyspark_delta.ddl.create_statement import create_statement
@@ -14,6 +15,7 @@ from pyspark_delta.errors import CatalogNameExistsError, CatalogNameNotFoundErro
 from pyspark_delta.inspection.described import Place, Row, declared_properties, details
 from pyspark_delta.interpreter import results
 from pyspark_delta.interpreter.session import Session
+from pyspark_delta.interpreter.values import constant
 from pyspark_delta.parser.catalog_statements import (
     CatalogStatement,
     CreateSchema,
@@ -120,16 +122,30 @@ def show_columns(statement: ShowColumns, session: Session) -> pa.Table:
 
 
 def show_partitions(statement: ShowPartitions, session: Session) -> pa.Table:
-    """Return the values of the partition columns, one row for each partition."""
+    """Return the values of the partition columns, one row for each partition, and only those of PARTITION (...).
+
+    Raises InvalidOperationError for a table without partitions, and for a column that is no partition column.
+    """
     table = session.open(statement.table)
     if not table.partition_columns:
         raise InvalidOperationError(
             f"SHOW PARTITIONS is not allowed: '{table.location}' is not partitioned.",
             error_class="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
         )
-    return (
-        table.inspect("partitions").to_arrow().select(["partition"]).flatten().rename_columns(table.partition_columns)
-    )
+    found = table.inspect("partitions").to_arrow().select(["partition"]).flatten()
+    found = found.rename_columns(table.partition_columns)
+    for one in statement.partition:
+        field = table.schema.find(column_path_text(one.column))
+        if field is None or field.name not in table.partition_columns:
+            raise InvalidOperationError(
+                f"PARTITION names {column_path_text(one.column)}, which is not a partition column of "
+                f"'{table.location}': these are {', '.join(table.partition_columns)}.",
+                error_class="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+            )
+        if one.value is not None:
+            column, [value] = found[field.name], constant(one.value.text, field)
+            found = found.filter(pc.equal(column, value.cast(column.type)) if value.is_valid else pc.is_null(column))
+    return found
 
 
 def show_properties(statement: ShowProperties, session: Session) -> pa.Table:

@@ -50,6 +50,7 @@ def parse_any(text: str, arguments: Arguments = None) -> Statement | None:
 _FIRST_WORDS = frozenset(
     {
         "ALTER",
+        "ANALYZE",
         "COMMENT",
         "CREATE",
         "DELETE",
@@ -59,6 +60,7 @@ _FIRST_WORDS = frozenset(
         "FROM",
         "INSERT",
         "MERGE",
+        "REFRESH",
         "REPLACE",
         "SELECT",
         "SET",
@@ -125,6 +127,10 @@ def _definition(reader: Reader) -> TableStatement | CatalogStatement | None:
             return tables.alter(reader)
         case "COMMENT" if reader.accept("ON", "TABLE"):
             return tables.comment(reader)
+        case "ANALYZE" if reader.accept("TABLE"):
+            return tables.analyze(reader)
+        case "REFRESH" if reader.accept("TABLE"):
+            return tables.refresh(reader)
         case "USE":
             return catalogs.use(reader)
         case "SET" if reader.accept("CATALOG"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from pyspark_delta.parser.row_statements import PartitionValue
 from pyspark_delta.parser.values import Path, TableName, TableReference
 
 
@@ -49,9 +50,10 @@ class ShowColumns:
 
 @dataclass(frozen=True, slots=True)
 class ShowPartitions:
-    """`SHOW PARTITIONS table`."""
+    """`SHOW PARTITIONS table [PARTITION (column = value, ...)]`."""
 
     table: TableReference
+    partition: tuple[PartitionValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

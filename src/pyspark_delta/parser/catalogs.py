@@ -18,6 +18,7 @@ from pyspark_delta.parser.catalog_statements import (
 )
 from pyspark_delta.parser.clauses import properties, property_key
 from pyspark_delta.parser.reader import Reader
+from pyspark_delta.parser.rows import partition_values
 from pyspark_delta.parser.tokens import Kind
 from pyspark_delta.parser.values import Path
 
@@ -58,7 +59,8 @@ def show(reader: Reader) -> CatalogStatement | None:
         reader.choose("IN", "FROM")
         return ShowColumns(reader.table(), _namespace(reader))
     if reader.accept("PARTITIONS"):
-        return ShowPartitions(reader.table())
+        table = reader.table()
+        return ShowPartitions(table, partition_values(reader) if reader.accept("PARTITION") else ())
     if reader.accept("TBLPROPERTIES"):
         return ShowProperties(reader.table(), _key(reader))
     if reader.accept("CREATE", "TABLE"):

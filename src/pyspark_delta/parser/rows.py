@@ -19,6 +19,7 @@ from pyspark_delta.parser.row_statements import (
     TruncateTable,
     UpdateTable,
 )
+from pyspark_delta.parser.tokens import Kind
 from pyspark_delta.parser.values import Path, SqlText
 
 QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
@@ -75,13 +76,25 @@ def insert(reader: Reader) -> InsertInto:
     ends = ("PARTITION", "REPLACE", "BY", "IF", *QUERY_WORDS)
     found = replace(found, alias=alias(reader, *ends))
     if reader.accept("PARTITION"):
-        found = replace(found, partition=_partition(reader), if_not_exists=reader.accept("IF", "NOT", "EXISTS"))
+        found = replace(found, partition=partition_values(reader), if_not_exists=reader.accept("IF", "NOT", "EXISTS"))
     found = _replaced(reader, found)
     if reader.accept("BY", "NAME"):
         found = replace(found, by_name=True)
     elif (columns := _columns(reader)) is not None:
         found = replace(found, columns=columns)
-    return replace(found, query=query(reader))
+    named = _named_query(reader) if found.replace_on is not None else None
+    return replace(found, query=named or query(reader))
+
+
+def _named_query(reader: Reader) -> SqlText | None:
+    """Take `(query) [AS] name`, whose name the condition of REPLACE ON uses; None for a query without a name."""
+    start = reader.index
+    if reader.at("(") and at_query(reader):
+        found = reader.bracketed("a query")
+        if alias(reader, *_AFTER_QUERY) is not None:
+            return found
+    reader.index = start
+    return None
 
 
 def _replaced(reader: Reader, found: InsertInto) -> InsertInto:
@@ -100,12 +113,30 @@ def _at_inserted(reader: Reader) -> bool:
     """Return True where a condition ends: at a query, or at `BY NAME`."""
     if reader.at("BY", "NAME"):
         return True
+    if reader.at("("):
+        return at_query(reader) and _after_operand(reader)
     if reader.at("FROM"):  # a IS DISTINCT FROM b
         return reader.peek(-1).value != "DISTINCT"
     return reader.at_any("SELECT", "WITH", "VALUES", "TABLE")
 
 
-def _partition(reader: Reader) -> tuple[PartitionValue, ...]:
+def _after_operand(reader: Reader) -> bool:
+    """Return True if a value or a column precedes the next token, so that no subquery of a condition begins there."""
+    before = reader.peek(-1)
+    if before.kind is Kind.WORD:
+        return before.value not in _BEFORE_SUBQUERIES or reader.peek(-2).text == "."
+    return before.kind in (Kind.QUOTED, Kind.STRING, Kind.NUMBER) or before.text in (")", "]")
+
+
+_BEFORE_SUBQUERIES = (
+    *("ALL", "AND", "ANY", "BETWEEN", "CASE", "DIV", "ELSE", "EXISTS", "FROM", "ILIKE", "IN", "LIKE", "NOT", "OR"),
+    *("REGEXP", "RLIKE", "SOME", "THEN", "WHEN"),
+)
+_AFTER_QUERY = ("UNION", "EXCEPT", "MINUS", "INTERSECT", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET")
+
+
+def partition_values(reader: Reader) -> tuple[PartitionValue, ...]:
+    """Take `(column = value, ...)`, which follows PARTITION."""
     reader.expect("(")
     found = []
     while True:

@@ -171,6 +171,26 @@ class UnsetProperties:
     if_exists: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AnalyzeTable:
+    """`ANALYZE TABLE table COMPUTE STATISTICS [NOSCAN | FOR COLUMNS ... | FOR ALL COLUMNS]`.
+
+    `columns` are None for all columns. `scans` is False for `NOSCAN`, and `partition` is the text of `PARTITION (...)`.
+    """
+
+    table: TableReference
+    columns: tuple[str, ...] | None = None
+    scans: bool = True
+    partition: SqlText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshTable:
+    """`REFRESH TABLE table`."""
+
+    table: TableReference
+
+
 TableStatement: TypeAlias = (
     CreateTable
     | CreateTableLike
@@ -184,4 +204,6 @@ TableStatement: TypeAlias = (
     | AlterColumns
     | SetProperties
     | UnsetProperties
+    | AnalyzeTable
+    | RefreshTable
 )

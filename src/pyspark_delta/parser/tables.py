@@ -1,4 +1,4 @@
-"""The grammar of statements that define tables: CREATE, DROP, ALTER, COMMENT ON."""
+"""The grammar of statements that define tables: CREATE, DROP, ALTER, COMMENT ON; and ANALYZE and REFRESH TABLE."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark_delta.parser.rows import at_query, query
 from pyspark_delta.parser.table_statements import (
     AddColumns,
     AlterColumns,
+    AnalyzeTable,
     ColumnChange,
     ColumnPosition,
     CommentOnTable,
@@ -19,6 +20,7 @@ from pyspark_delta.parser.table_statements import (
     DropColumns,
     DropTable,
     NewColumn,
+    RefreshTable,
     RenameColumn,
     RenameTable,
     ReplaceColumns,
@@ -111,6 +113,31 @@ def comment(reader: Reader) -> CommentOnTable:
     table = reader.table()
     reader.expect("IS")
     return CommentOnTable(table, None if reader.accept("NULL") else reader.string())
+
+
+def analyze(reader: Reader) -> AnalyzeTable:
+    """Take what follows `ANALYZE TABLE`."""
+    found = AnalyzeTable(reader.table())
+    if reader.accept("PARTITION"):
+        found = replace(found, partition=reader.bracketed("columns of the partitioning"))
+    reader.expect("COMPUTE", "STATISTICS")
+    if reader.accept("NOSCAN"):
+        return replace(found, scans=False)
+    if not reader.accept("FOR"):
+        return found
+    if reader.accept("ALL"):
+        reader.expect("COLUMNS")
+        return found
+    reader.expect("COLUMNS")
+    names = [reader.name("the name of a column")]
+    while reader.accept(","):
+        names.append(reader.name("the name of a column"))
+    return replace(found, columns=tuple(names))
+
+
+def refresh(reader: Reader) -> RefreshTable:
+    """Take what follows `REFRESH TABLE`."""
+    return RefreshTable(reader.table())
 
 
 # ----------------------------------------------------------------------------------------------------------- ALTER

@@ -113,9 +113,14 @@ def _info_text(commit_info: object) -> str | None:
 
 
 # ---------------------------------------------------------------------------------------------------------- writes
-def write(place: Place, rows: RowStream, mode: str, options: WriteOptions, *, must_exist: bool) -> ChangeResult:
-    """Write rows in one commit; auto compaction follows it. Raises as `write.pipeline.write_rows`."""
-    request = WriteRequest(place.location, mode, options, must_exist=must_exist)
+def write(
+    place: Place, rows: RowStream, mode: str, options: WriteOptions, *, must_exist: bool, statement: str = ""
+) -> ChangeResult:
+    """Write rows in one commit; auto compaction follows it. `statement` is that of a `WriteRequest`.
+
+    Raises as `write.pipeline.write_rows`.
+    """
+    request = WriteRequest(place.location, mode, options, must_exist=must_exist, statement=statement)
     committed = write_rows(request, rows.types, WriteSession(), ArrowRows(rows.batches, rows.reads, rows.total))
     if committed is None:
         return ChangeResult(None)

@@ -367,3 +367,36 @@ def test_names_need_a_place_to_be_looked_up_in() -> None:
         sql("SELECT 1", "/tmp", catalog="shop")
     with pytest.raises(InvalidOptionError, match="give catalog"):
         sql("SELECT 1", schema="sales")
+
+
+def test_analyze_and_refresh(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (id BIGINT, k INT) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '0')")
+    run("INSERT INTO t VALUES (1, 2)")
+    run("ALTER TABLE t UNSET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols')")
+    assert run("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS k") == []
+    table = Table.open(tmp_path / "t")
+    lacking = [table.compute_statistics(columns=[name], plan=True).files.num_rows for name in ("id", "k")]
+    assert lacking == [1, 0]
+    assert run("REFRESH TABLE t") == []
+    with pytest.raises(InvalidOperationError, match="Leave PARTITION out"):
+        run("ANALYZE TABLE t PARTITION (k = 2) COMPUTE STATISTICS")
+    with pytest.raises(TableNotFoundError):
+        run("REFRESH TABLE nothing")
+
+
+def test_tables_made_from_a_query_keep_nothing_of_those_they_replace(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (k INT NOT NULL, CHECK (k > 0)) COMMENT 'one' TBLPROPERTIES ('a' = 'b')")
+    for statement in ("CREATE OR REPLACE", "REPLACE"):
+        run(f"{statement} TABLE t COMMENT 'two' AS SELECT 'x' AS s")
+        table = Table.open(tmp_path / "t")
+        assert (table.metadata.description, table.metadata.configuration) == ("two", {})
+        assert table.history(1)[0]["operation"] == f"{statement} TABLE AS SELECT"
+
+
+def test_show_some_partitions(run: Run) -> None:
+    run("CREATE TABLE t (id INT, `D` DATE, s STRING) PARTITIONED BY (`D`, s)")
+    run("INSERT INTO t VALUES (1, DATE'2026-01-02', 'a'), (2, DATE'2026-01-02', NULL), (3, DATE'2026-01-03', 'a')")
+    assert [row["s"] for row in run("SHOW PARTITIONS t PARTITION (d = '2026-01-02', s = NULL)")] == [None]
+    assert len(run("SHOW PARTITIONS t PARTITION (s = 'a')")) == 2
+    with pytest.raises(InvalidOperationError, match="id, which is not a partition column"):
+        run("SHOW PARTITIONS t PARTITION (id = 1)")

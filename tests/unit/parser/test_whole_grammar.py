@@ -36,6 +36,7 @@ from pyspark_delta.parser.statements import Vacuum
 from pyspark_delta.parser.table_statements import (
     AddColumns,
     AlterColumns,
+    AnalyzeTable,
     ColumnChange,
     ColumnPosition,
     CommentOnTable,
@@ -44,6 +45,7 @@ from pyspark_delta.parser.table_statements import (
     DropColumns,
     DropTable,
     NewColumn,
+    RefreshTable,
     RenameColumn,
     RenameTable,
     ReplaceColumns,
@@ -96,6 +98,12 @@ ROWS = {
     "INSERT INTO t AS x REPLACE ON x.k = s.k TABLE s": InsertInto(
         T, sql("TABLE s"), replace_on=sql("x.k = s.k"), alias="x"
     ),
+    "INSERT INTO t x REPLACE ON x.k IN (SELECT 1) AND x.k = s.k (SELECT 1 AS k) AS s": InsertInto(
+        T, sql("SELECT 1 AS k"), replace_on=sql("x.k IN (SELECT 1) AND x.k = s.k"), alias="x"
+    ),
+    "INSERT INTO t REPLACE WHERE k = 1 (SELECT 1) UNION ALL (SELECT 2)": InsertInto(
+        T, sql("(SELECT 1) UNION ALL (SELECT 2)"), replace_where=sql("k = 1")
+    ),
     "INSERT INTO t REPLACE USING (k) VALUES (1)": InsertInto(T, sql("VALUES (1)"), replace_using=(("k",),)),
     "WITH x AS (SELECT 1) INSERT INTO t TABLE x": InsertInto(T, sql("WITH x AS (SELECT 1) TABLE x")),
 }
@@ -141,6 +149,13 @@ MERGES = {
     ),
 }
 TABLES = {
+    "ANALYZE TABLE t COMPUTE STATISTICS": AnalyzeTable(T),
+    "ANALYZE TABLE t COMPUTE STATISTICS NOSCAN": AnalyzeTable(T, scans=False),
+    "ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS": AnalyzeTable(T),
+    "ANALYZE TABLE t PARTITION (k = 1) COMPUTE STATISTICS FOR COLUMNS a, `b.c`": AnalyzeTable(
+        T, ("a", "b.c"), partition=sql("k = 1")
+    ),
+    "REFRESH TABLE t": RefreshTable(T),
     "CREATE TABLE t (a INT NOT NULL, b DECIMAL(3, 1) COMMENT 'x)') USING delta": CreateTable(
         T, sql("a INT NOT NULL, b DECIMAL(3, 1) COMMENT 'x)'"), using="delta"
     ),
@@ -214,6 +229,9 @@ CATALOGS = {
     "SHOW TABLES FROM main.sales LIKE 'o*'": ShowTables(("main", "sales"), "o*"),
     "SHOW COLUMNS IN t IN sales": ShowColumns(T, ("sales",)),
     "SHOW PARTITIONS delta.`/p`": ShowPartitions(P),
+    "SHOW PARTITIONS t PARTITION (k = 1, l)": ShowPartitions(
+        T, (PartitionValue(("k",), sql("1")), PartitionValue(("l",)))
+    ),
     "SHOW TBLPROPERTIES t (a.b)": ShowProperties(T, "a.b"),
     "SHOW CREATE TABLE t": ShowCreateTable(T),
     "DESCRIBE t": DescribeTable(T),
@@ -250,6 +268,8 @@ def test_change_of_a_column_has_its_value(text: str) -> None:
         "SHOW FUNCTIONS",
         "DESCRIBE FUNCTION f",
         "CACHE TABLE t",
+        "ANALYZE TABLES IN a COMPUTE STATISTICS",
+        "REFRESH FUNCTION f",
         "BEGIN SELECT 1; END",
         "",
     ],

@@ -32,7 +32,7 @@ from pyspark_delta.spark.sql.classic.plans import Query, member, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
 from pyspark_delta.spark.sql.classic.sessions import session_catalog
 from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_entry
-from pyspark_delta.spark.sql.transactions import alteration_of, altering, is_open, remembering_failure
+from pyspark_delta.spark.sql.transactions import alteration_of, altering, check_none, is_open, remembering_failure
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -118,6 +118,7 @@ def show_partitions(query: Query, node: Any, table: SqlTable) -> DataFrame:
 
 def analyze(query: Query, node: Any, table: SqlTable) -> None:
     """Compute the statistics of data files that lack them. Raises as `DeltaTable.computeStatistics`."""
+    check_none(query.spark, "ANALYZE TABLE")
     if kind_of(node) == "AnalyzeTable":
         if not node.partitionSpec().isEmpty():
             _refuse("ANALYZE TABLE ... PARTITION", "Leave PARTITION out.")
@@ -125,7 +126,8 @@ def analyze(query: Query, node: Any, table: SqlTable) -> None:
             table.delta_table(query.spark).computeStatistics()
         return
     names = option(node.columnNames())
-    table.delta_table(query.spark).computeStatistics(columns=None if names is None else list(texts(names)))
+    columns = None if names is None else [quoted(name) for name in texts(names)]
+    table.delta_table(query.spark).computeStatistics(columns=columns)
 
 
 def add_check(query: Query, node: Any, table: SqlTable) -> None:

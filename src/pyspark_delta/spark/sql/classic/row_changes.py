@@ -185,4 +185,4 @@ def _given(query: Query, expression: Any, target: Target) -> Column | str:
 
 
 def _is_true(expression: Any) -> bool:
-    return node_name(expression) == "Literal" and str(expression.toString()) == "true"
+    return node_name(expression) == "Literal" and str(expression.sql()) == "true"  # the string is 'true' in SQL

@@ -11,7 +11,8 @@ from typing import Any
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.parser import table_statements as ts
-from pyspark_delta.parser.values import TableReference
+from pyspark_delta.parser.values import TableName, TableReference
+from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.connect.names import Names
@@ -22,7 +23,8 @@ _ALTER = (
     *(ts.AddColumns, ts.AlterColumns, ts.CommentOnTable, ts.DropColumns, ts.RenameColumn),
     *(ts.ReplaceColumns, ts.SetProperties, ts.UnsetProperties),
 )
-_CREATE = (ts.CreateTable, ts.CreateTableLike)
+_COMMITS = (ts.AnalyzeTable, ts.CreateTable, ts.CreateTableLike)
+_BUILTIN = "builtin"  # Spark's own catalog, in the setting that names it
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -38,9 +40,29 @@ def in_transaction(names: Names, statement: Any) -> Iterator[Session]:
         with transactions.remembering_failure(names.spark):
             yield _Altering(names.namespace, within=names)
     else:
-        if isinstance(statement, _CREATE):
+        if isinstance(statement, _COMMITS):
             transactions.check_none(names.spark, _CAPITAL.sub(" ", type(statement).__name__).upper())
         yield Session(names.namespace)
+
+
+def check_not_on_server(names: Names, statement: ts.CreateTable | ts.CreateTableLike) -> None:
+    """Raise InvalidOperationError for a Delta table that the server would create in Spark's own catalog.
+
+    Its entry would have no location that this package reads, so the table could be neither read nor written.
+    """
+    catalog = names.spark.conf.get("spark.sql.catalog.spark_catalog", None) or _BUILTIN
+    if (statement.using or "").lower() not in ("delta", "deltapy") or catalog != _BUILTIN:
+        return
+    table = statement.table
+    shown = column_path_text(table.parts) if isinstance(table, TableName) else table.path
+    raise InvalidOperationError(
+        f"Cannot create the Delta table {shown}: Spark's catalog on the Spark Connect server does not keep its "
+        "location. Nothing was created. Create it at a path, as in CREATE TABLE delta.`/path/to/table`; or connect to "
+        "a catalog with pyspark_delta.connect_catalog(url), and give the table a name in it, such as "
+        "main.sales.orders.",
+        error_class="DELTA_TABLE_LOCATION_UNKNOWN",
+        sqlstate="42000",
+    )
 
 
 @dataclass(kw_only=True)

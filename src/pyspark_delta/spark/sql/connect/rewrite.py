@@ -69,12 +69,27 @@ class _Reference:
         return self.name.start
 
 
+def check_one_query(text: str) -> None:
+    """Raise InvalidOperationError for `FROM table INSERT INTO ...`, whose tables are no frames."""
+    reader = Reader(text)
+    if reader.at("FROM"):
+        reader.cut("a query", lambda at: at.at("INSERT", "INTO") or at.at("INSERT", "OVERWRITE"))
+        if reader.at("INSERT"):
+            raise InvalidOperationError(
+                "FROM ... INSERT needs a classic session. Nothing was changed. Write INSERT INTO table SELECT ... FROM "
+                "..., once for each table.",
+                error_class="DELTA_OPERATION_NOT_ALLOWED",
+                sqlstate="0AKDC",
+            )
+
+
 def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
     """Return a query with the Delta tables in it as frames.
 
     A reference without an alias gets the last part of its name as one, and columns that the whole name qualifies are
     qualified by it. Raises the errors of reading the tables.
     """
+    text = _with_identifiers(text, arguments)
     pieces, frames, place, alias = list[str](), list[DataFrame](), 0, ""
     named = list[tuple[str, ...]]()
     for one in _references(text, arguments):
@@ -89,6 +104,27 @@ def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
             named.append(names.whole(one.name.parts) or one.name.parts)
     pieces.append(alias + text[place:])
     return Spliced(tuple(_with_short_qualifiers(piece, named) for piece in pieces), tuple(frames))
+
+
+def _with_identifiers(text: str, arguments: Arguments) -> str:
+    """Return a query with the names of tables in place of `IDENTIFIER('name')`.
+
+    A `?` stays, because the others after it would then get its value.
+    """
+    reader, pieces, place = Reader(text), list[str](), 0
+    reader.bind(arguments)
+    for index, token in enumerate(reader.tokens):
+        if token.value != "IDENTIFIER" or token.kind is not Kind.WORD or index == 0:
+            continue
+        inner = reader.tokens[min(index + 2, len(reader.tokens) - 1)]
+        is_table = reader.tokens[index - 1].value in _BEFORE_TABLES and inner.kind is Kind.STRING
+        if not is_table or text[inner.start : inner.end] == "?":
+            continue
+        reader.index = index
+        name = reader.table_name()
+        pieces += [text[place : name.start], ".".join(map(quoted, name.parts))]
+        place = name.end
+    return "".join([*pieces, text[place:]])
 
 
 def _with_short_qualifiers(text: str, names: list[tuple[str, ...]]) -> str:

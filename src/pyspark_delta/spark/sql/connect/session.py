@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_delta.catalog.connections import connected_names, find_catalog
 from pyspark_delta.errors import InvalidOperationError, SqlSyntaxError, TableAlreadyExistsError, TableNotFoundError
-from pyspark_delta.interpreter.definitions import check_query_definition, partitioning
+from pyspark_delta.interpreter.definitions import check_query_definition, partitioning, query_operation
 from pyspark_delta.interpreter.execute import run
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.parser import catalog_statements as cs
@@ -34,10 +34,10 @@ from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.session.identifiers import identify_or_create
 from pyspark_delta.spark.sql import execute, transactions
 from pyspark_delta.spark.sql.connect import row_changes
-from pyspark_delta.spark.sql.connect.definitions import in_transaction
+from pyspark_delta.spark.sql.connect.definitions import check_not_on_server, in_transaction
 from pyspark_delta.spark.sql.connect.inserts import insert
 from pyspark_delta.spark.sql.connect.names import Names, identifier
-from pyspark_delta.spark.sql.connect.rewrite import splice
+from pyspark_delta.spark.sql.connect.rewrite import check_one_query, splice
 from pyspark_delta.spark.sql.targets import SqlTable, is_path_name
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.engine import WriteRequest
@@ -46,6 +46,7 @@ from pyspark_delta.write.options import parse_options
 Before: TypeAlias = Callable[..., DataFrame]
 """PySpark's own `sql`."""
 
+_OWN_WORDS = ("delta", "table_changes", "identifier(")  # an argument may be a name
 _CATALOG_WORDS = re.compile(r"\s*(?:USE|SHOW|SET\s+CATALOG)\b", re.IGNORECASE)
 
 
@@ -70,6 +71,7 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
     except SqlSyntaxError:
         return on_server()  # its grammar is larger, and its message names the place as well
     if isinstance(statement, rs.Query):
+        check_one_query(statement.query.text)
         return _query(names, before, text, args, frames)
 
     def query(inner: str) -> DataFrame:
@@ -78,6 +80,7 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
     found = None if statement is None else _Statements(names, query, on_server).run(statement)
     found = _view(names, text, args, query) if found is None else found
     found = _cached(names, before, text, args, query) if found is None else found
+    found = _described(names, before, text, args) if found is None else found
     found = _explained(names, before, text, args) if found is None else found
     return on_server() if found is None else found
 
@@ -85,7 +88,7 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
 def _may_concern(names: Names, text: str) -> bool:
     """Return True if a text may be about Delta tables that this process knows. Other texts are not parsed."""
     folded = text.casefold()
-    if "delta" in folded or "table_changes" in folded or names.namespace.catalog is not None:
+    if any(word in folded for word in _OWN_WORDS) or names.namespace.catalog is not None:
         return True
     connected = connected_names()
     if any(name.casefold() in folded for name in connected):
@@ -100,6 +103,19 @@ def _query(names: Names, before: Before, text: str, args: Any, frames: Mapping[s
         return before(names.spark, text, args, **frames)
     written, own = spliced.formatted(escapes=not frames)
     return before(names.spark, written, args, **frames, **own)
+
+
+def _described(names: Names, before: Before, text: str, args: Any) -> DataFrame | None:
+    """Describe the columns of a query with Delta tables; None for any other statement."""
+    reader = Reader(text)
+    if not (reader.accept("DESCRIBE") or reader.accept("DESC")):
+        return None
+    reader.accept("QUERY")
+    if not at_query(reader):
+        return None
+    spliced = splice(names, text[reader.token.start :], args)
+    written, frames = spliced.formatted(escapes=True)
+    return before(names.spark, f"DESCRIBE QUERY {written}", args, **frames) if frames else None
 
 
 def _explained(names: Names, before: Before, text: str, args: Any) -> DataFrame | None:
@@ -269,6 +285,8 @@ class _Statements:
                 return self._in_client(statement) if self._is_mine(statement.name.parts[:-1]) else None
         table = statement.table
         if isinstance(table, TableName) and self._names.whole(table.parts) is None:
+            if isinstance(statement, ts.CreateTableLike):
+                check_not_on_server(self._names, statement)
             return None
         return self._in_client(self._names.qualified(statement))
 
@@ -310,6 +328,7 @@ class _Statements:
         table = statement.table
         parts = self._names.whole(table.parts) if isinstance(table, TableName) else ("delta", table.path)
         if parts is None:
+            check_not_on_server(self._names, statement)
             return None
         if statement.query is None:
             return self._in_client(self._names.qualified(statement))
@@ -342,11 +361,10 @@ class _Statements:
             partition_by=tuple(partitioning(statement)) or None,
             cluster_by=tuple(column_path_text(path) for path in statement.cluster_by),
             properties=dict(statement.properties),
+            description=statement.comment,
         )
-        mode, operation = ("replace", "CREATE OR REPLACE") if statement.replaces else ("error", "CREATE")
-        if not statement.creates:
-            operation = "REPLACE"
-        write_table(frame, WriteRequest(location, mode, options, False, f"{operation} TABLE AS SELECT"))
+        mode = "replace" if statement.replaces else "error"
+        write_table(frame, WriteRequest(location, mode, options, False, query_operation(statement)))
 
     # ---------------------------------------------------------------------------------------------------- catalogs
     def _use(self, statement: cs.Use) -> DataFrame | None:
