@@ -48,6 +48,7 @@ def run_query(
     for column in tree.find_all(exp.Column):  # main.sales.t.id: the table alone qualifies
         column.set("db", None)
         column.set("catalog", None)
+    _name_values(tree)
     _name_columns(tree)
     query = tree.sql(dialect="duckdb")
     return _in_duckdb(query, tables) if chosen == "duckdb" else _in_polars(query, tables)
@@ -99,6 +100,18 @@ def _renamed(node: exp.Table, name: str) -> exp.Table:
     if not node.alias:
         renamed.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
     return renamed
+
+
+def _name_values(tree: Any) -> None:
+    """Name the columns of inline tables `col1`, `col2`, ... as Spark does: DuckDB begins with `col0`."""
+    for number, values in enumerate(tree.find_all(exp.Values)):
+        alias = values.args.get("alias")
+        if alias is not None and alias.columns:
+            continue
+        table = exp.to_identifier(f"_values_{number}") if alias is None else alias.this.copy()
+        width = len(values.expressions[0].expressions)
+        columns = [exp.to_identifier(f"col{place + 1}") for place in range(width)]
+        values.set("alias", exp.TableAlias(this=table, columns=columns))
 
 
 def _name_columns(tree: Any) -> None:

@@ -36,6 +36,8 @@ Run = Callable[..., list[dict[str, Any]]]
         ("TABLE orders VERSION AS OF 0", []),
         ("VALUES (1, 'it''s'), (2, 'b')", [(1, "it's"), (2, "b")]),
         ("SELECT id + 1 FROM orders ORDER BY id DESC LIMIT 1", [(4,)]),
+        ("SELECT col1 FROM VALUES (1, 2)", [(1,)]),
+        ("SELECT v.col2, w.x FROM (VALUES (1, 2)) v JOIN VALUES (3) AS w(x) ON true", [(2, 3)]),
     ],
 )
 def test_query_has_its_rows(orders: Run, text: str, rows: list[tuple[Any, ...]], engine: str) -> None:
