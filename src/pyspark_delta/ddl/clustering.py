@@ -33,14 +33,9 @@ MOST_COLUMNS = 4
 def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, before: Sequence[str] = ()) -> TableChange:
     """Set other clustering columns, none for an empty sequence; no file is read.
 
-    `before` are the current ones, as strings. Raises InvalidOperationError for a partitioned table, more than four
-    columns, and types that have no order.
+    `before` are the current ones, as strings. Raises InvalidOperationError for more than four columns, for columns
+    without statistics, and for types that have no order.
     """
-    if paths and configuration.partition_columns:
-        raise InvalidOperationError(
-            "The table is partitioned, and a partitioned table cannot be clustered. Write a new table.",
-            error_class="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
-        )
     named = [spelled(configuration.schema, path) for path in paths]
     _check(configuration.schema, named)
     _check_statistics(configuration, named)
@@ -56,16 +51,24 @@ def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, befo
     )
 
 
-def recluster(snapshot: Snapshot, paths: Sequence[Path]) -> TableChange:
-    """Set other clustering columns for a table that may have files.
+def recluster(snapshot: Snapshot, paths: Sequence[Path]) -> TableChange | None:
+    """Set other clustering columns for a table that may have files; None if it has none, and gets none.
 
     The change commits files again that lack statistics for a column that the table was not clustered by before, with
     these statistics (C351). They are computed in this process, from footers where possible. Raises the errors of
-    `cluster_by`, and DataFileError for a file that must be opened and cannot be.
+    `cluster_by`, InvalidOperationError for a partitioned table (C348), and DataFileError for a file that must be opened
+    and cannot be.
     """
     configuration, before = snapshot.configuration, snapshot.clustering_columns()
+    if configuration.partition_columns:
+        raise InvalidOperationError(
+            "The table is partitioned, and a partitioned table cannot be clustered. Write a new table.",
+            error_class="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
+        )
     change = cluster_by(configuration, paths, before=before)
     known = set(clustering_paths(snapshot.domains()))
+    if not paths and not known:
+        return None
     new = [spelled(configuration.schema, path) for path in paths]
     unknown = [path for path in new if _physical(configuration, path) not in known]
     return replace(change, recommitted=_with_statistics(snapshot, unknown)) if unknown else change

@@ -6,7 +6,7 @@ Spark in details such as rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
@@ -40,14 +40,14 @@ def run_query(
     chosen = choose_engine(engine)
     text, calls = _with_named_changes(text)
     tree = parse_query(_as_select(with_plain_strings(text)))
-    tables = {}
+    tables, qualified = {}, set[tuple[str, ...]]()
     for number, node in enumerate(table_references(tree)):
+        qualified.add(_folded(node.parts))
         name, call = f"_delta_{number}", calls.get(node.name)
         tables[name] = open_table(name_of(node), time_of(node)) if call is None else open_changes(call)
         node.replace(_renamed(node, name))
-    for column in tree.find_all(exp.Column):  # main.sales.t.id: the table alone qualifies
-        column.set("db", None)
-        column.set("catalog", None)
+    _shorten(tree, qualified)
+    _name_values(tree)
     _name_columns(tree)
     query = tree.sql(dialect="duckdb")
     return _in_duckdb(query, tables) if chosen == "duckdb" else _in_polars(query, tables)
@@ -99,6 +99,35 @@ def _renamed(node: exp.Table, name: str) -> exp.Table:
     if not node.alias:
         renamed.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
     return renamed
+
+
+def _shorten(tree: Any, qualified: Collection[tuple[str, ...]]) -> None:
+    """Leave the last part of the tables that qualify columns, as in `main.sales.t.id`; other parts are members."""
+    for column in tree.find_all(exp.Column):
+        parts = column.parts
+        names = _folded(parts)
+        for length in range(len(names) - 1, 1, -1):
+            if any(name[-length:] == names[:length] for name in qualified):
+                kept = [*reversed(parts[length - 1 :]), None, None, None]
+                for argument, part in zip(("this", "table", "db", "catalog"), kept, strict=False):
+                    column.set(argument, part)
+                break
+
+
+def _folded(parts: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(part.name.casefold() for part in parts)
+
+
+def _name_values(tree: Any) -> None:
+    """Name the columns of inline tables `col1`, `col2`, ... as Spark does: DuckDB begins with `col0`."""
+    for number, values in enumerate(tree.find_all(exp.Values)):
+        alias = values.args.get("alias")
+        if alias is not None and alias.columns:
+            continue
+        table = exp.to_identifier(f"_values_{number}") if alias is None else alias.this.copy()
+        width = len(values.expressions[0].expressions)
+        columns = [exp.to_identifier(f"col{place + 1}") for place in range(width)]
+        values.set("alias", exp.TableAlias(this=table, columns=columns))
 
 
 def _name_columns(tree: Any) -> None:

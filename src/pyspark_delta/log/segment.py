@@ -39,7 +39,10 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """The files one version is read from; commits in ascending order, gapless from the checkpoint to `end_version`."""
+    """The files one version is read from; commits in ascending order, gapless from the checkpoint to `end_version`.
+
+    `last_commit` is the file of the commit of `end_version`, also with a checkpoint of this version; None if unknown.
+    """
 
     table_location: str
     end_version: int
@@ -48,6 +51,7 @@ class LogSegment:
     compactions: tuple[Compaction, ...] = ()
     checksum: FileStatus | None = None
     older_checkpoints: tuple[Checkpoint, ...] = ()
+    last_commit: FileStatus | None = None
 
     @property
     def checkpoint_version(self) -> int | None:
@@ -183,6 +187,7 @@ def assemble(
         ),
         checksum=listing.checksums.get(end),
         older_checkpoints=older,
+        last_commit=listing.commits.get(end),
     )
 
 
@@ -218,6 +223,7 @@ def later_segment(
         commits=(*known, *(CommitFile(v, commits[v]) for v in sorted(commits) if start < v <= latest)),
         compactions=tuple(c for c in (*segment.compactions, *found) if c.start > start),
         checksum=listing.checksums.get(latest),
+        last_commit=commits.get(latest),
     )
 
 
@@ -279,9 +285,8 @@ def _enough(segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: 
 
 def _rewritten(segment: LogSegment, listing: LogListing) -> bool:
     """True if the commit file of the segment's version was replaced: the table was recreated."""
-    if not segment.commits:
-        return False
-    return was_replaced(segment.commits[-1].file, listing.commits.get(segment.end_version))
+    known = segment.last_commit
+    return known is not None and was_replaced(known, listing.commits.get(segment.end_version))
 
 
 def was_replaced(known: FileStatus, found: FileStatus | None) -> bool:

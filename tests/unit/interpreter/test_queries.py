@@ -36,10 +36,26 @@ Run = Callable[..., list[dict[str, Any]]]
         ("TABLE orders VERSION AS OF 0", []),
         ("VALUES (1, 'it''s'), (2, 'b')", [(1, "it's"), (2, "b")]),
         ("SELECT id + 1 FROM orders ORDER BY id DESC LIMIT 1", [(4,)]),
+        ("SELECT col1 FROM VALUES (1, 2)", [(1,)]),
+        ("SELECT v.col2, w.x FROM (VALUES (1, 2)) v JOIN VALUES (3) AS w(x) ON true", [(2, 3)]),
     ],
 )
 def test_query_has_its_rows(orders: Run, text: str, rows: list[tuple[Any, ...]], engine: str) -> None:
     assert [tuple(row.values()) for row in orders(text, engine=engine)] == rows
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("l.b.c", 3), ("t.l.b.c", 3), ("a.t.l.b.c", 3), ("l.b.e.f", 5), ("b.c", 9), ("a.t.b.c", 9), ("A.T.n", 1)],
+)
+def test_a_dotted_name_is_of_a_member_unless_it_begins_with_the_table(
+    orders: Run, name: str, value: int, engine: str
+) -> None:
+    orders("CREATE TABLE a.t (n INT, l STRUCT<b: STRUCT<c: INT, e: STRUCT<f: INT>>>, b STRUCT<c: INT>)")
+    values = "1, named_struct('b', named_struct('c', 3, 'e', named_struct('f', 5))), named_struct('c', 9)"
+    orders(f"INSERT INTO a.t VALUES ({values})")
+    assert orders(f"SELECT {name} AS v FROM a.t WHERE {name} = {value}", engine=engine) == [{"v": value}]
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])

@@ -207,9 +207,19 @@ def test_directories_that_do_not_fit_are_named(tmp_path: Path) -> None:
         Table.convert(tmp_path)
     (tmp_path / "night=1" / "a.parquet").unlink()
     write(tmp_path / "day=2" / "plain" / "a.parquet", id=[1])
-    with pytest.raises(InvalidOperationError, match="'day=2/plain'"):
+    with pytest.raises(
+        InvalidOperationError, match=r"'day=2/plain'.* columns 'day', a directory without one, expected 'day'"
+    ):
         Table.convert(tmp_path)
     assert not (tmp_path / "_delta_log").exists()
+
+
+def test_directories_without_values_only_group_files(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", id=[1])
+    write(tmp_path / "old" / "first" / "b.parquet", id=[2])
+    table = Table.convert(tmp_path)
+    assert table.partition_columns == ()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 
 # ------------------------------------------------------------------------------------------------------- schemas
@@ -239,6 +249,9 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     assert Table.convert(tmp_path, skip_unreadable=True, plan=True).skipped == ("b.parquet",)
     write(tmp_path / "b.parquet", at=pa.array([0], pa.timestamp("ns")))
     with pytest.raises(SchemaMismatchError, match=r"'b.parquet'.*nanoseconds"):
+        Table.convert(tmp_path)
+    write(tmp_path / "b.parquet", at=pa.array([0.5], pa.float16()))
+    with pytest.raises(SchemaMismatchError, match=r"'b.parquet'.*floats of 16 bits"):
         Table.convert(tmp_path)
     write(tmp_path / "b.parquet", at=pa.array([0], pa.time64("us")))
     with pytest.raises(SchemaMismatchError, match=r"'b.parquet'"):

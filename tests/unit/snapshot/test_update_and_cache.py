@@ -73,6 +73,23 @@ def test_an_update_finds_a_table_that_was_made_anew(table: TableBuilder) -> None
     assert updated.schema.names == ("y",)
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_an_update_finds_that_a_table_was_replaced_whose_last_version_has_a_checkpoint(
+    table: TableBuilder, more: int
+) -> None:
+    """As after a conversion or a clone: the first version is a commit and a checkpoint."""
+    table.classic_checkpoint(1, [protocol(), metadata(), add("0"), add("1")])
+    old = Snapshot.load(table.location)
+    shutil.rmtree(table.directory)
+    again = TableBuilder(table.directory)
+    again.commit(0, [protocol(), metadata({"y": "long"}), add("new 0")], time_ms=1_600_000_000_000)
+    for version in range(1, 2 + more):
+        again.commit(version, [add(f"new {version}")], time_ms=1_600_000_000_000 + version)
+    updated = old.update()
+    assert paths(updated) == [f"new {version}" for version in range(2 + more)]
+    assert updated.schema.names == ("y",)
+
+
 def test_an_update_of_a_log_with_a_hole_is_an_error(table: TableBuilder) -> None:
     old = Snapshot.load(table.location)
     table.commit(3, [add("3")])

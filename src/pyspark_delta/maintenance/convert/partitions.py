@@ -42,6 +42,8 @@ def partitions_of(paths: pa.Array, declared: StructType | None, location: str, t
     """
     directories = pc.replace_substring_regex(paths, "(^|/)[^/]*$", "").dictionary_encode()
     parsed = [_parse(directory) for directory in directories.dictionary.to_pylist()]
+    if not declared and not any(name for found in parsed for name, _ in found):
+        parsed = [[] for _ in parsed]  # directories that only group files
     names = [name for name, _ in parsed[0]] if declared is None else list(declared.names)
     for directory, found in zip(directories.dictionary.to_pylist(), parsed, strict=True):
         _check(names, [name for name, _ in found], directory, location)
@@ -77,11 +79,11 @@ def _unescape(text: str) -> str:
 
 def _check(expected: list[str], found: list[str], directory: str, location: str) -> None:
     if len(found) != len(expected) or "" in found:
-        named = ", ".join(f"'{name}'" for name in found if name) or "none"
-        wanted = ", ".join(f"'{name}'" for name in expected if name) or "none"
+        named = ", ".join(f"'{name}'" if name else "a directory without one" for name in found) or "none"
+        wanted = ", ".join(f"'{name}'" if name else "a directory without one" for name in expected) or "none"
         raise InvalidOperationError(
             f"The directory '{directory}' of '{location}' has the partition columns {named}, expected {wanted}. Every "
-            "file must be in directories column=value of all partition columns, in one order.",
+            "file must be in directories column=value of all partition columns, in one order, and in no others.",
             error_class="DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME",
             path=directory,
         )

@@ -110,6 +110,11 @@ def _check_type(data_type: pa.DataType, where: str) -> None:
             "number in its place.",
             column=where,
         )
+    if pa.types.is_float16(data_type):
+        raise SchemaMismatchError(
+            f"Column '{where}' holds floats of 16 bits, which Spark cannot read. Write the files again with FLOAT.",
+            column=where,
+        )
     for at in range(data_type.num_fields):
         field = data_type.field(at)
         _check_type(field.type, f"{where}.{field.name}")

@@ -16,7 +16,7 @@ from pyspark_delta.log.names import CommitName
 from pyspark_delta.maintenance.vacuum.bookmark import FILE, Bookmark, read_bookmark, write_bookmark
 from pyspark_delta.maintenance.vacuum.deletion import Deleted, delete_files
 from pyspark_delta.maintenance.vacuum.request import Retention, RunOptions
-from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.local_tree import remove_empty_directories
@@ -92,7 +92,7 @@ class _Log:
             return
         is_first = self.version == self._snapshot.version
         base = self._snapshot if is_first else self._snapshot.update()
-        draft = CommitDraft(operation=operation, engine_info=self._engine_info)
+        draft = CommitDraft(operation=operation, isolation=IsolationLevel.SNAPSHOT, engine_info=self._engine_info)
         self.version = commit_draft(draft, state_of(base)).version
 
     def newest_file(self) -> str:
