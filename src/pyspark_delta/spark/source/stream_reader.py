@@ -165,8 +165,8 @@ def make_stream_reader(request: StreamRequest, schema: SparkStruct) -> DataSourc
 def place_schema_log(read: StreamRead, planner: StreamPlanner) -> None:
     """Name the source for its schema log, which must lie below a checkpoint. Raises StreamSchemaError.
 
-    Spark tells a data source neither the checkpoint nor the number of the source, which is the first one of most
-    queries.
+    Spark tells a data source neither the checkpoint nor the number of the source. A new log names the first one, which
+    is the only one of most queries.
     """
     location = read.options.schema_location
     if location is None:
@@ -174,7 +174,7 @@ def place_schema_log(read: StreamRead, planner: StreamPlanner) -> None:
     checkpoint = checkpoint_above(location, read.storage_options)
     if checkpoint is None:
         raise outside_checkpoint(location, "the checkpoint of the query")
-    planner.track_source(source_path(to_hadoop(checkpoint), 0))
+    planner.track_source(source_path(to_hadoop(checkpoint), 0), is_known=False)
 
 
 def check_schema(request: StreamRequest, found: SparkStruct, given: SparkStruct) -> None:
