@@ -64,6 +64,13 @@ def position(offset: dict[str, Any]) -> tuple[int, int, bool]:
     return (offset["reservoirVersion"], offset["index"], offset["isStartingVersion"])
 
 
+def schema_log(location: Path) -> list[dict[str, Any]]:
+    """The entries of the only schema log in a directory."""
+    [log] = location.iterdir()
+    files = sorted(log.glob("[0-9]*"), key=lambda path: int(path.name))
+    return [json.loads(path.read_text().partition("\n")[2]) for path in files]
+
+
 def rewind(checkpoint: Path, batch: int) -> None:
     """Make a batch the last that is planned, and not complete, as if the process had ended in it."""
     for folder, first in (("offsets", batch + 1), ("commits", batch)):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.made_tables import DataFile, make_table
-from tests.spark.stream_runs import offsets, position, rewind, run
+from tests.spark.stream_runs import offsets, position, rewind, run, schema_log
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import DeltaWarning
@@ -94,6 +94,31 @@ def test_a_change_feed(plain_spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.since("4.2")
+def test_schema_tracking(plain_spark: SparkSession, delta_spark: SparkSession, tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "t", tmp_path / "c"
+    Table.create(str(path), "id BIGINT, s STRING", properties={"delta.columnMapping.mode": "name"})
+    Table.open(str(path)).append({"id": [1], "s": ["a"]})
+    options: dict[str, object] = {"schemaTrackingLocation": str(checkpoint / "schema")}
+    with pytest.raises(StreamingQueryException, match="NOT_UNDER_CHECKPOINT"):
+        run(stream(plain_spark, path, schemaTrackingLocation=str(tmp_path / "elsewhere")), checkpoint)
+    assert run(stream(plain_spark, path, **options), checkpoint).rows == [(1, "a")]
+    Table.open(str(path)).alter().rename_column("s", "r")
+    Table.open(str(path)).append({"id": [2], "r": ["b"]})
+
+    with pytest.raises(StreamingQueryException, match="DELTA_STREAMING_METADATA_EVOLUTION"):
+        run(stream(plain_spark, path, **options), checkpoint)
+    with pytest.raises(AnalysisException, match="allowSourceColumnRename"):
+        stream(plain_spark, path, **options)
+    options["allowSourceColumnRename"] = "always"
+    assert run(stream(plain_spark, path, **options), checkpoint).rows == [(2, "b")]
+    Table.open(str(path)).append({"id": [3], "r": ["c"]})
+    native = stream(delta_spark, path, **options)
+    assert (native.columns, run(native, checkpoint).rows) == (["id", "r"], [(3, "c")])
+    found = [entry["sourceMetadataPath"] for entry in schema_log(checkpoint / "schema")]
+    assert found == [f"file:{checkpoint}/sources/0"] * 2
+
+
+@pytest.mark.since("4.2")
 def test_errors(plain_spark: SparkSession, delta_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
     checkpoint = tmp_path / "c"
     run(stream(plain_spark, numbers), checkpoint)
@@ -126,4 +151,6 @@ def test_connect(delta_connect: SparkSession, numbers: Path, tmp_path: Path) -> 
         return sorted(row.id for row in delta_connect.read.parquet(target).collect())
 
     assert ids(stream(delta_connect, numbers, maxFilesPerTrigger=2), "rows") == IDS
+    tracked = stream(delta_connect, numbers, schemaTrackingLocation=str(tmp_path / "tracked-c" / "schema"))
+    assert (ids(tracked, "tracked"), len(schema_log(tmp_path / "tracked-c" / "schema"))) == (IDS, 1)
     assert ids(delta_connect.readStream.table(f"delta.`{numbers}`").where("id > 5"), "some") == [6, 7, 8, 10]

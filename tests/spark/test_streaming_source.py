@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.made_tables import DataFile, make_table
-from tests.spark.stream_runs import offsets, position, rewind, run, started
+from tests.spark.stream_runs import offsets, position, rewind, run, schema_log, started
 
 from pyspark_delta import DeltaTable, StreamSchemaError, Table
 from pyspark_delta.spark.streaming.relation import StreamFileIndex
@@ -334,6 +334,8 @@ def test_schema_tracking(delta_spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(StreamingQueryException, match="NOT_UNDER_CHECKPOINT"):
         run(stream(delta_spark, path, schemaTrackingLocation=str(tmp_path / "elsewhere")), checkpoint)
     assert run(stream(delta_spark, path, **options), checkpoint).ids == [0, 1]
+    # delta-spark refuses a log whose source is not the text that Spark itself has for it.
+    assert schema_log(checkpoint / "schema")[0]["sourceMetadataPath"] == f"file:{checkpoint}/sources/0"
     DeltaTable.forPath(delta_spark, str(path)).alter().renameColumn("id", "n")
     delta_spark.sql("SELECT 5L AS n").write.format("delta").mode("append").save(str(path))
     with pytest.raises(StreamingQueryException, match="DELTA_STREAMING_METADATA_EVOLUTION"):

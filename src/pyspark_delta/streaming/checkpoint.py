@@ -15,7 +15,7 @@ import orjson
 
 from pyspark_delta.errors import DeltaError, FileNotFoundInStoreError, InvalidOffsetError, InvalidOperationError
 from pyspark_delta.storage import ObjectStore, store_for
-from pyspark_delta.storage.paths import join
+from pyspark_delta.storage.paths import join, parent
 from pyspark_delta.streaming.numbered_files import numbers_in
 from pyspark_delta.streaming.offset import Offset
 
@@ -99,6 +99,18 @@ def query_id_of(location: str, storage_options: Mapping[str, str] | None = None)
             "of the option checkpointLocation.",
             location=location,
         ) from None
+
+
+def checkpoint_above(location: str, storage_options: Mapping[str, str] | None = None) -> str | None:
+    """Return the nearest directory above a location that is the checkpoint of a query; None if there is none."""
+    while (above := parent(location)) != location:
+        try:
+            query_id_of(above, storage_options)
+        except InvalidOperationError:
+            location = above
+        else:
+            return above
+    return None
 
 
 def reset_offset(

@@ -25,7 +25,7 @@ _CHANGES = "changes"  # ours
 _FAIL_ON_DATA_LOSS = "failOnDataLoss"
 _ON_DATA_LOSS = "onDataLoss"  # ours
 _EVENT_TIME_ORDER = "withEventTimeOrder"
-_SCHEMA_LOCATION = ("schemaTrackingLocation", "schemaLocation")
+SCHEMA_LOCATION = ("schemaTrackingLocation", "schemaLocation")
 _TRACKING_ID = "streamingSourceTrackingId"
 _ALLOW_RENAME, _ALLOW_DROP = "allowSourceColumnRename", "allowSourceColumnDrop"
 _ALLOW_TYPE_CHANGE = "allowSourceColumnTypeChange"
@@ -46,7 +46,7 @@ STREAM_OPTIONS = (
     _CHANGES,
     _WHERE,
     _SKIP_COMMITS,
-    *_SCHEMA_LOCATION,
+    *SCHEMA_LOCATION,
     _TRACKING_ID,
     _ALLOW_RENAME,
     _ALLOW_DROP,
@@ -165,7 +165,7 @@ class StreamOptions:
             where=options.text(_WHERE),
             skip_commits_where=options.text(_SKIP_COMMITS),
             time_zone=time_zone,
-            schema_location=options.location(_SCHEMA_LOCATION),
+            schema_location=options.location(SCHEMA_LOCATION),
             tracking_id=options.text(_TRACKING_ID),
             allow_rename=options.text(_ALLOW_RENAME),
             allow_drop=options.text(_ALLOW_DROP),

@@ -185,9 +185,12 @@ class StreamPlanner:
             self._initial = None
 
     # --------------------------------------------------------------------------------------------- schema tracking
-    def track_source(self, path: str) -> None:
-        """Name the source in its checkpoint, for the schema log."""
-        if self._tracking is not None:
+    def track_source(self, path: str, *, is_known: bool = True) -> None:
+        """Name the source in its checkpoint, for the schema log.
+
+        A path that is not known but guessed does not replace the one in the log.
+        """
+        if self._tracking is not None and (is_known or not self._tracking.source_path):
             self._tracking.source_path = path
 
     def _is_barrier(self, commit: Versioned) -> bool:

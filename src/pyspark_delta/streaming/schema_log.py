@@ -172,6 +172,25 @@ class SchemaLog:
         return join(self.location, str(number))
 
 
+def source_path(root: str, number: int) -> str:
+    """Return the path by which an entry names its source; `root` is the checkpoint of the query as Spark writes it.
+
+    delta-spark refuses a schema log with another text.
+    """
+    return f"{root}/sources/{number}"
+
+
+def outside_checkpoint(location: str, checkpoint: str) -> StreamSchemaError:
+    """Return the error for a schema log at a location that is not below a checkpoint, which the text names."""
+    return StreamSchemaError(
+        f"The option schemaTrackingLocation is '{location}', which is not below {checkpoint}. Choose a directory in "
+        "the checkpoint, so that both are deleted together.",
+        error_class="DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
+        sqlstate="42K04",
+        location=location,
+    )
+
+
 def is_tracked_change(before: TableConfiguration, after: TableConfiguration) -> bool:
     """Return True if files of two configurations are read with different schemas."""
     if mapping_mode(before) != mapping_mode(after) or before.partition_columns != after.partition_columns:

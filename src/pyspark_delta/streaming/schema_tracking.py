@@ -34,9 +34,10 @@ class SchemaTracking:
     def __init__(self, log: SchemaLog, options: StreamOptions) -> None:
         """Read the log. Raises StreamSchemaError if a change of the schema needs the consent of the user."""
         self.log = log
-        self.source_path = ""  # of the source in the checkpoint; the caller may know it later
         self._options = options
         found = log.latest()
+        # Of the source in the checkpoint; the caller may know it later.
+        self.source_path = "" if found is None else found[1].source_path
         self.is_new = found is None  # when the run began
         self._current = None if found is None else _Current(*found)
 

@@ -227,3 +227,19 @@ def test_another_query_cannot_use_the_same_log(location: str, query: Query) -> N
     assert barrier is not None
     with pytest.raises(StreamSchemaError, match="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"):
         late.release(barrier)
+
+
+def test_a_guessed_source_does_not_replace_the_one_in_the_log(location: str, query: Query) -> None:
+    """delta-spark refuses an entry of another source."""
+    planner = query.planner()
+    planner.track_source("file:/c/sources/1")
+    end = planner.latest(None)
+    Table.open(location).alter().rename_column("b", "c")
+
+    planner = query.planner()
+    planner.track_source("file:/c/sources/0", is_known=False)
+    barrier = planner.latest(planner.latest(end))
+    assert barrier is not None
+    with pytest.raises(StreamSchemaError, match="DELTA_STREAMING_METADATA_EVOLUTION"):
+        planner.release(barrier)
+    assert [entry["sourceMetadataPath"] for entry in query.entries] == ["file:/c/sources/1"] * 2

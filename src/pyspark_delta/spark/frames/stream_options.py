@@ -20,7 +20,7 @@ from pyspark_delta.spark.frames.read_options import (
     split_suffix,
     unpacked,
 )
-from pyspark_delta.streaming.options import STREAM_OPTIONS, StreamOptions
+from pyspark_delta.streaming.options import SCHEMA_LOCATION, STREAM_OPTIONS, StreamOptions
 
 _TIME_ZONE, _PUBLISHED_ONLY = "timeZone", "publishedOnly"
 _KNOWN = {name.lower(): name for name in ("path", _TIME_ZONE, _PUBLISHED_ONLY, *STREAM_OPTIONS)}
@@ -86,6 +86,12 @@ class StreamRead:
 def has_stream_options(given: Mapping[str, str], *, only: bool = False) -> bool:
     """Return True if an option is one of streams; with `only`, one that other reads do not have."""
     folded = {name.lower() for name in STREAM_OPTIONS} - (_OF_OTHER_READS if only else set())
+    return any(name.lower() in folded for name in given)
+
+
+def tracks_schema(given: Mapping[str, str]) -> bool:
+    """Return True if an option asks for a schema log, from which a stream takes its columns."""
+    folded = {name.lower() for name in SCHEMA_LOCATION}
     return any(name.lower() in folded for name in given)
 
 

@@ -24,6 +24,7 @@ from pyspark_delta.spark.source.boundary import boundary
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.source.request import ReadRequest
+    from pyspark_delta.spark.source.stream_reader import StreamRequest
 
 __all__ = ["DefaultSource", "DeltapySource"]
 
@@ -48,19 +49,18 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         with boundary():
             from pyspark_delta.errors import InvalidOptionError
-            from pyspark_delta.spark.frames.stream_options import has_stream_options
+            from pyspark_delta.spark.frames.stream_options import has_stream_options, tracks_schema
 
+            if tracks_schema(self.options):
+                return self._stream().spark_schema()
             try:
                 return self._resolve().spark_schema()
             except InvalidOptionError as error:
                 # Spark does not say if the rows are read as a stream, whose options are errors in other reads.
                 if not has_stream_options(self.options, only=error.error_class == _NO_START):
                     raise
-                require_stream_reader()
-                from pyspark_delta.spark.source.stream_reader import StreamRequest
-
                 try:
-                    request = StreamRequest.parse(self.options)
+                    request = self._stream()
                 except InvalidOptionError:
                     raise error from None
                 return request.spark_schema()
@@ -88,10 +88,16 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         with boundary():
-            require_stream_reader()
-            from pyspark_delta.spark.source.stream_reader import StreamRequest, make_stream_reader
+            request = self._stream()
+            from pyspark_delta.spark.source.stream_reader import make_stream_reader
 
-            return make_stream_reader(StreamRequest.parse(self.options), schema)
+            return make_stream_reader(request, schema)
+
+    def _stream(self) -> StreamRequest:
+        require_stream_reader()
+        from pyspark_delta.spark.source.stream_reader import StreamRequest
+
+        return StreamRequest.parse(self.options)
 
     def _resolve(self) -> ReadRequest:
         if self._request is None:

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.engines.tasks import group_files
-from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
+from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import all_of
 from pyspark_delta.scan.plan import ReadContext
@@ -37,10 +37,13 @@ from pyspark_delta.spark.frames.stream_options import StreamRead
 from pyspark_delta.spark.source.arrow import conform
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.reader import FilePartition, require_arrow
+from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.streaming.admission import Limits
+from pyspark_delta.streaming.checkpoint import checkpoint_above
 from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
 from pyspark_delta.streaming.planner import StreamPlanner
+from pyspark_delta.streaming.schema_log import outside_checkpoint, source_path
 
 _BEGINNING = {"beginning": True}
 """The initial offset, which the options determine when the first batch is planned. Checkpoints do not contain it."""
@@ -55,14 +58,7 @@ class StreamRequest:
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> StreamRequest:
         """Parse the options. Raises InvalidOptionError."""
-        read = StreamRead.parse(None, options)
-        if read.options.schema_location is not None:
-            raise InvalidOptionError(
-                "Streams in Python workers do not take the option 'schemaTrackingLocation'. Call "
-                "pyspark_delta.enable(spark) in a classic session.",
-                option="schemaTrackingLocation",
-            )
-        return cls(read)
+        return cls(StreamRead.parse(None, options))
 
     def planner(self) -> StreamPlanner:
         """Return a planner with the newest schema of the table."""
@@ -89,6 +85,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _planner(self) -> StreamPlanner:
         planner = self._request.planner()
         check_schema(self._request, to_spark(planner.schema), self._schema)
+        place_schema_log(self._request.read, planner)
         return planner
 
     def initialOffset(self) -> dict[str, Any]:
@@ -163,6 +160,21 @@ def make_stream_reader(request: StreamRequest, schema: SparkStruct) -> DataSourc
     require_arrow(schema)
     check_schema(request, request.spark_schema(), schema)
     return DeltaStreamReader(request, schema)
+
+
+def place_schema_log(read: StreamRead, planner: StreamPlanner) -> None:
+    """Name the source for its schema log, which must lie below a checkpoint. Raises StreamSchemaError.
+
+    Spark tells a data source neither the checkpoint nor the number of the source. A new log names the first one, which
+    is the only one of most queries.
+    """
+    location = read.options.schema_location
+    if location is None:
+        return
+    checkpoint = checkpoint_above(location, read.storage_options)
+    if checkpoint is None:
+        raise outside_checkpoint(location, "the checkpoint of the query")
+    planner.track_source(source_path(to_hadoop(checkpoint), 0), is_known=False)
 
 
 def check_schema(request: StreamRequest, found: SparkStruct, given: SparkStruct) -> None:

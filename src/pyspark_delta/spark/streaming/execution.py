@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 
-from pyspark_delta.errors import StreamError, StreamSchemaError
+from pyspark_delta.errors import StreamError
 from pyspark_delta.spark.conf.batches import QUERY_ID
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.streaming.checkpoint import batch_plan
 from pyspark_delta.streaming.planner import StreamPlanner
+from pyspark_delta.streaming.schema_log import outside_checkpoint, source_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,14 +78,8 @@ def check_numbers(execution: Any, numbers: Sequence[int], location: str) -> None
 
 def place_schema_log(execution: Any, numbers: Sequence[int], planner: StreamPlanner, schema_location: str) -> None:
     """Name the source for its schema log, which must lie below the checkpoint. Raises StreamSchemaError."""
-    root = normalize_location(str(execution.resolvedCheckpointRoot()))
-    if not f"{schema_location}/".startswith(f"{root}/"):
-        raise StreamSchemaError(
-            f"The option schemaTrackingLocation is '{schema_location}', which is not below the checkpoint '{root}' of "
-            "the query. Choose a directory in the checkpoint, so that both are deleted together.",
-            error_class="DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
-            sqlstate="42K04",
-            location=schema_location,
-            checkpoint=root,
-        )
-    planner.track_source(f"{root}/sources/{numbers[0] if numbers else 0}")
+    root = str(execution.resolvedCheckpointRoot())
+    checkpoint = normalize_location(root)
+    if not f"{schema_location}/".startswith(f"{checkpoint}/"):
+        raise outside_checkpoint(schema_location, f"the checkpoint '{checkpoint}' of the query")
+    planner.track_source(source_path(root, numbers[0] if numbers else 0))
