@@ -180,14 +180,16 @@ def source_path(root: str, number: int) -> str:
     return f"{root}/sources/{number}"
 
 
-def outside_checkpoint(location: str, checkpoint: str) -> StreamSchemaError:
-    """Return the error for a schema log at a location that is not below a checkpoint, which the text names."""
+def outside_checkpoint(location: str, checkpoint: str | None) -> StreamSchemaError:
+    """Return the error for a schema log at a location that is not below the checkpoint; None if this is unknown."""
+    named = "the checkpoint" if checkpoint is None else f"the checkpoint '{checkpoint}'"
     return StreamSchemaError(
-        f"The option schemaTrackingLocation is '{location}', which is not below {checkpoint}. Choose a directory in "
-        "the checkpoint, so that both are deleted together.",
+        f"The option schemaTrackingLocation is '{location}', which is not below {named} of the query. Choose a "
+        "directory in the checkpoint, so that both are deleted together.",
         error_class="DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT",
         sqlstate="42K04",
         location=location,
+        checkpoint=checkpoint or "",
     )
 
 

@@ -173,7 +173,7 @@ def place_schema_log(read: StreamRead, planner: StreamPlanner) -> None:
         return
     checkpoint = checkpoint_above(location, read.storage_options)
     if checkpoint is None:
-        raise outside_checkpoint(location, "the checkpoint of the query")
+        raise outside_checkpoint(location, None)
     planner.track_source(source_path(to_hadoop(checkpoint), 0), is_known=False)
 
 

@@ -81,5 +81,5 @@ def place_schema_log(execution: Any, numbers: Sequence[int], planner: StreamPlan
     root = str(execution.resolvedCheckpointRoot())
     checkpoint = normalize_location(root)
     if not f"{schema_location}/".startswith(f"{checkpoint}/"):
-        raise outside_checkpoint(schema_location, f"the checkpoint '{checkpoint}' of the query")
+        raise outside_checkpoint(schema_location, checkpoint)
     planner.track_source(source_path(root, numbers[0] if numbers else 0))
