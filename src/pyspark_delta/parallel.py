@@ -5,11 +5,13 @@
 - `flat_map_ordered` makes many items of each unit, for example the batches of each file;
 - `prefetch` reads an iterator ahead of its consumer.
 
-Work items never wait for each other.
+Work items never wait for each other. An iterator that is closed waits for its threads, except when the garbage
+collector closes it: it runs at any allocation, perhaps under a lock that one of these threads needs.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections import deque
@@ -17,7 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -66,21 +68,21 @@ def flat_map_ordered(produce: Callable[[T], Iterable[R]], units: Iterable[T], th
         return
     flights: deque[_Flight[R]] = deque()
     remaining = iter(units)
-    with ThreadPoolExecutor(threads, thread_name_prefix="pyspark-delta-read") as pool:
-        try:
-            while True:
-                for unit in islice(remaining, threads + 1 - len(flights)):
-                    flight: _Flight[R] = _Flight(_WAITING_PER_UNIT)
-                    flights.append(flight)
-                    pool.submit(flight.run, produce, unit)
-                if not flights:
-                    return
-                yield from flights[0]
-                flights.popleft()
-        finally:
-            for flight in flights:
-                flight.close()
-            pool.shutdown(wait=True, cancel_futures=True)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="pyspark-delta-read")
+    try:
+        while True:
+            for unit in islice(remaining, threads + 1 - len(flights)):
+                flight: _Flight[R] = _Flight(_WAITING_PER_UNIT)
+                flights.append(flight)
+                pool.submit(flight.run, produce, unit)
+            if not flights:
+                return
+            yield from flights[0]
+            flights.popleft()
+    finally:
+        for flight in flights:
+            flight.close()
+        pool.shutdown(wait=not _collector.runs, cancel_futures=True)
 
 
 def prefetch(items: Iterator[T], ahead: int = _AHEAD) -> Generator[T]:
@@ -95,12 +97,27 @@ def prefetch(items: Iterator[T], ahead: int = _AHEAD) -> Generator[T]:
         yield from flight
     finally:
         flight.close()
-        thread.join()
+        if not _collector.runs:
+            thread.join()
 
 
 def worker_count() -> int:
     """Return the number of threads of the process's pool."""
     return max(1, min(8, os.cpu_count() or 1))
+
+
+class _Collector(threading.local):
+    """Whether the garbage collector runs in the present thread."""
+
+    runs = False
+
+    def note(self, phase: Literal["start", "stop"], info: object) -> None:
+        """Take a call of the collector, as of `gc.callbacks`."""
+        self.runs = phase == "start"
+
+
+_collector = _Collector()
+gc.callbacks.append(_collector.note)
 
 
 class _Flight(Generic[R]):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -173,3 +175,27 @@ def test_closing_ends_a_producer_that_waits_for_room() -> None:
     items.close()
     assert max(produced) <= 6
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("pyspark-delta-read")]
+
+
+@pytest.mark.parametrize("reading", [lambda produce: flat_map_ordered(produce, range(3), 2), lambda p: prefetch(p(0))])
+def test_the_garbage_collector_does_not_wait_for_the_threads(reading: Callable[..., Iterator[int]]) -> None:
+    went_on, released = threading.Event(), threading.Event()
+
+    def produce(n: int) -> Iterator[int]:
+        yield n
+        went_on.set()
+        released.wait()
+
+    items = reading(produce)
+    cycle: list[Any] = [items]
+    cycle.append(cycle)
+    assert next(items) == 0
+    went_on.wait()
+    del items, cycle
+    collecting = threading.Thread(target=gc.collect)
+    collecting.start()
+    collecting.join(5)
+    waits = collecting.is_alive()
+    released.set()
+    collecting.join()
+    assert not waits
