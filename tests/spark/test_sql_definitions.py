@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import StructType
 from tests.managed import Warehouse
 
 from pyspark_delta import DeltaTable, Table
@@ -204,11 +205,22 @@ def test_longer_texts(sql: SparkSession, path: str) -> None:
     assert {tuple(row) for row in found} == {("abc", None), ("abcd", None), (None, "abcd")}
 
 
-def test_replace_columns_changes_nothing(sql: SparkSession, path: str) -> None:
+def test_replace_columns(sql: SparkSession, path: str) -> None:
+    """Columns keep their values by name; what could be a rename is refused."""
+    sql.sql("ALTER TABLE defined REPLACE COLUMNS (K INT COMMENT 'of k', new DATE, id INT, s STRING)")
+    assert [tuple(row) for row in sql.sql("SELECT * FROM defined ORDER BY id").collect()] == [
+        (1, None, 1, "a"),
+        (None, None, 2, "b"),
+    ]
+    assert ("k", "int", "of k") in {tuple(row) for row in sql.sql("DESCRIBE defined").collect()}
+    with pytest.raises(InvalidOperationError, match="would drop the columns 'id', 's'"):
+        sql.sql("ALTER TABLE defined REPLACE COLUMNS (k INT, new DATE)")
     sql.sql("ALTER TABLE defined SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     with pytest.raises(InvalidOperationError, match="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"):
-        sql.sql("ALTER TABLE defined REPLACE COLUMNS (other BIGINT)")
-    assert columns(sql, path) == ["id", "s", "k"]
+        sql.sql("ALTER TABLE defined REPLACE COLUMNS (k INT, other BIGINT)")
+    DeltaTable.forPath(sql, path).alter().replaceColumns(StructType().add("s", "string").add("k", "integer"))
+    assert columns(sql, path) == ["s", "k"]
+    assert Table.open(path).version == 4
 
 
 @pytest.mark.since("4.1")  # the parser has no constraints before

@@ -19,6 +19,7 @@ from pyspark_delta.ddl.column_changes import (
     set_default,
     set_nullable,
 )
+from pyspark_delta.ddl.column_replacement import replace_columns
 from pyspark_delta.ddl.constraints import add_constraint, drop_constraint
 from pyspark_delta.ddl.properties import set_description, set_properties, unset_properties
 from pyspark_delta.ddl.row_ids import enable_row_ids, promises_row_ids
@@ -72,6 +73,14 @@ class Alteration:
         self._change(
             lambda snapshot: drop_columns(
                 snapshot.configuration, paths, clustering_columns=snapshot.clustering_columns()
+            )
+        )
+
+    def replace_columns(self, columns: Sequence[StructField]) -> None:
+        """Set all columns, in one commit: their order, comments, types and nullability."""
+        self._change(
+            lambda snapshot: replace_columns(
+                snapshot.configuration, columns, clustering_columns=snapshot.clustering_columns()
             )
         )
 

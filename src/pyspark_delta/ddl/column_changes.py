@@ -62,7 +62,10 @@ def add_columns(configuration: TableConfiguration, columns: Sequence[NewColumn])
         wider = insert_columns(schema, parent, [(column.field, column.position) for column in new])
         schema = follow_change(schema, wider, parent, parent)
         path = spelled(schema, parent)
-        described += [{"column": _json(c.field, (*path, c.field.name)), **_position(c.position)} for c in new]
+        described += [
+            {"column": described_column(column.field, (*path, column.field.name)), **_position(column.position)}
+            for column in new
+        ]
     if not described:
         raise InvalidOperationError("No columns to add were given.")
     operation = Operation("ADD COLUMNS", {"columns": _text(described)})
@@ -246,7 +249,7 @@ def _change(
     configuration: TableConfiguration, schema: StructType, path: Sequence[str], position: Position | None = None
 ) -> TableChange:
     """Return a CHANGE COLUMN with the description of the column after the change."""
-    column = _json(find_column(schema, path), path)
+    column = described_column(find_column(schema, path), path)
     operation = Operation("CHANGE COLUMN", {"column": _text(column), **_position(position)})
     return TableChange(operation=operation, metadata=with_schema(configuration.metadata, schema))
 
@@ -256,8 +259,8 @@ def _shown(path: Sequence[str]) -> str:
     return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
-def _json(field: StructField, path: Sequence[str]) -> dict[str, Any]:
-    """Return a column as delta-spark's history shows it: without the fields of nested types."""
+def described_column(field: StructField, path: Sequence[str]) -> dict[str, Any]:
+    """Return a column at a path as delta-spark's history shows it: without the fields of nested types."""
     described = type_to_json(field.type)
     return {
         "name": _shown(path),

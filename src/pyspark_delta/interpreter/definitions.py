@@ -254,11 +254,11 @@ def _definition(column: NewColumn) -> str:
 
 
 def replace_columns(statement: ReplaceColumns, session: Session) -> pa.Table:
-    """Refuse: several changes would be several commits."""
-    raise InvalidOperationError(
-        "REPLACE COLUMNS is not supported without Spark. Use ADD COLUMNS, DROP COLUMNS and ALTER COLUMN.",
-        error_class="DELTA_UNSUPPORTED_STATEMENT",
-    )
+    """Set all columns in one commit."""
+    columns = statement.columns
+    if any(len(one.column) > 1 or one.position is not None for one in columns):
+        raise InvalidOperationError("REPLACE COLUMNS takes whole columns, in their order, without FIRST and AFTER.")
+    return _altered(session, statement.table, lambda alter: alter.replace_columns(", ".join(map(_definition, columns))))
 
 
 def drop_columns(statement: DropColumns, session: Session) -> pa.Table:

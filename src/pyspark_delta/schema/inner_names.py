@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark_delta.schema.column_mapping import LEGACY_NESTED_IDS, NESTED_IDS, PHYSICAL_NAME
 from pyspark_delta.schema.edits import Path, change_column, find_column, spelled, type_at
-from pyspark_delta.schema.text_lengths import DECLARED_TYPE, declared_lengths, declared_type
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE, declared_lengths, declared_type, inner_lengths
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 COLLATIONS_KEY = "__COLLATIONS"
@@ -84,9 +84,15 @@ def _declared(after: StructField, before: StructField, owner: tuple[str, ...], w
     lengths = declared_lengths(before)
     if not lengths:
         return before.metadata.get(DECLARED_TYPE)
-    depth = len(owner)
-    moved = {now[depth:]: text for path, text in lengths.items() if (now := where((*owner, *path))) is not None}
-    return declared_type(after.type, moved) if moved else None
+    moved = _moved(lengths, owner, where)
+    known = _moved(inner_lengths(before.type), owner, where)
+    new = {path: text for path, text in inner_lengths(after.type).items() if path not in known}
+    return declared_type(after.type, {**new, **moved}) if new or moved else None
+
+
+def _moved(lengths: Mapping[tuple[str, ...], str], owner: tuple[str, ...], where: _Where) -> dict[tuple[str, ...], str]:
+    """Return declared lengths by their present paths inside the field whose path was `owner`."""
+    return {now[len(owner) :]: text for path, text in lengths.items() if (now := where((*owner, *path))) is not None}
 
 
 def _collations(

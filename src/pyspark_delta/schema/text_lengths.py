@@ -5,6 +5,7 @@ The protocol has no such types; Spark writes the declared type of a column, the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from pyspark_delta.lazy_sqlglot import exp, sqlglot_errors
@@ -12,6 +13,7 @@ from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+_LENGTH = re.compile(r"\(([0-9]+)\)")
 _SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
@@ -20,23 +22,31 @@ def length_condition(field: StructField) -> str:
 
     A declaration that cannot be parsed sets no limit.
     """
-    parsed = _parse(field.metadata.get(DECLARED_TYPE))
-    return "" if parsed is None else _condition(quoted(field.name), parsed, depth=0)
+    lengths = declared_lengths(field)
+    return _condition(quoted(field.name), field.type, lengths, ()) if lengths else ""
 
 
 def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:
-    """Return the char and varchar types that the metadata of a field declare, by path inside its type; `()` for the
-    field.
+    """Return the char and varchar types that a field and the fields inside it declare, by path inside its type.
 
-    Empty if there is no declaration, or one that cannot be parsed.
+    The path of the field itself is `()`. What an outer field declares replaces what the fields inside it do. A
+    declaration that cannot be parsed is ignored.
     """
+    found: dict[tuple[str, ...], str | None] = {**inner_lengths(field.type)}
     parsed = _parse(field.metadata.get(DECLARED_TYPE))
-    return {} if parsed is None else dict(_limited(parsed, field.type, ()))
+    if parsed is not None:
+        found.update(_declared(parsed, field.type, ()))
+    return {path: text for path, text in found.items() if text is not None}
+
+
+def inner_lengths(data_type: DataType) -> dict[tuple[str, ...], str]:
+    """Return the char and varchar types that the fields inside a type declare, by path inside the type."""
+    return dict(_inside(data_type, ()))
 
 
 def length_metadata(declared: exp.DataType, data_type: DataType) -> dict[str, object]:
     """Return the metadata that keeps the declared lengths in a parsed type; `data_type` is the type without them."""
-    lengths = dict(_limited(declared, data_type, ()))
+    lengths = {path: text for path, text in _declared(declared, data_type, ()) if text is not None}
     return {DECLARED_TYPE: declared_type(data_type, lengths)} if lengths else {}
 
 
@@ -68,42 +78,60 @@ def _parse(declared: object) -> exp.DataType | None:
         return None
 
 
-def _is_limited(kind: object) -> bool:
-    return kind in (exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR)
+def _inside(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield what the fields inside a type declare."""
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                for rest, text in declared_lengths(field).items():
+                    yield (*path, field.name, *rest), text
+        case ArrayType(element):
+            yield from _inside(element, (*path, "element"))
+        case MapType(key, value):
+            yield from _inside(key, (*path, "key"))
+            yield from _inside(value, (*path, "value"))
+        case _:
+            return
 
 
-def _limited(
+def _declared(
     declared: exp.DataType, data_type: DataType, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], str]]:
+) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """Yield the char or varchar type of every string in a parsed declaration, None for any length."""
     inner = declared.expressions
     match data_type, declared.this:
-        case _, kind if _is_limited(kind) and inner:
-            yield path, f"{kind.value.lower()}({inner[0].name})"
+        case _, exp.DataType.Type.CHAR | exp.DataType.Type.VARCHAR if inner:
+            yield path, f"{declared.this.value.lower()}({inner[0].name})"
         case ArrayType(element), exp.DataType.Type.ARRAY if inner:
-            yield from _limited(inner[0], element, (*path, "element"))
+            yield from _declared(inner[0], element, (*path, "element"))
         case MapType(key, value), exp.DataType.Type.MAP if len(inner) == 2:
-            yield from _limited(inner[0], key, (*path, "key"))
-            yield from _limited(inner[1], value, (*path, "value"))
+            yield from _declared(inner[0], key, (*path, "key"))
+            yield from _declared(inner[1], value, (*path, "value"))
         case StructType(), exp.DataType.Type.STRUCT:
             for member in inner:
                 if isinstance(member, exp.ColumnDef) and (known := data_type.find(member.this.name)) is not None:
-                    yield from _limited(member.args["kind"], known.type, (*path, known.name))
+                    yield from _declared(member.args["kind"], known.type, (*path, known.name))
+        case _:
+            yield path, None
 
 
-def _condition(value: str, declared: exp.DataType, depth: int) -> str:
-    inner = declared.expressions
+def _condition(
+    value: str, data_type: DataType, lengths: Mapping[tuple[str, ...], str], path: tuple[str, ...], depth: int = 0
+) -> str:
     element = f"e{depth}"
-    match declared.this:
-        case kind if _is_limited(kind) and inner and inner[0].name.isdecimal():  # others may be of any length
-            return f"coalesce(length({value}) <= {int(inner[0].name)}, true)"
-        case exp.DataType.Type.ARRAY if inner:
-            return _every(value, _condition(element, inner[0], depth + 1), element)
-        case exp.DataType.Type.MAP if inner:
-            parts = zip((f"map_keys({value})", f"map_values({value})"), inner, strict=True)
-            return _all(_every(v, _condition(element, declared, depth + 1), element) for v, declared in parts)
-        case exp.DataType.Type.STRUCT:
-            members = [(m.this.name, m.args["kind"]) for m in inner if isinstance(m, exp.ColumnDef)]
-            return _all(_condition(f"{value}.{quoted(name)}", kind, depth) for name, kind in members)
+    match data_type:
+        case _ if path in lengths:
+            length = _LENGTH.search(lengths[path])  # others may be of any length
+            return f"coalesce(length({value}) <= {int(length[1])}, true)" if length else ""
+        case ArrayType(inner):
+            return _every(value, _condition(element, inner, lengths, (*path, "element"), depth + 1), element)
+        case MapType(key, inner):
+            keys = _condition(element, key, lengths, (*path, "key"), depth + 1)
+            values = _condition(element, inner, lengths, (*path, "value"), depth + 1)
+            return _all((_every(f"map_keys({value})", keys, element), _every(f"map_values({value})", values, element)))
+        case StructType(fields):
+            members = ((f"{value}.{quoted(f.name)}", f) for f in fields)
+            return _all(_condition(name, f.type, lengths, (*path, f.name), depth) for name, f in members)
         case _:
             return ""
 

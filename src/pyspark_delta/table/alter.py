@@ -65,6 +65,17 @@ class TableAlter:
         return self._done()
 
     @check_arguments
+    def replace_columns(self, definitions: str) -> TableAlter:
+        """Set all columns in one commit, from definitions such as `b STRING COMMENT 'text', a BIGINT`.
+
+        Columns are matched by name: this sets their order, comments and wider types, and adds columns that are new.
+        Columns that are left out are dropped, which needs column mapping. A struct cannot gain and lose columns at
+        once.
+        """
+        self._changes.replace_columns(parse_columns(definitions).fields)
+        return self._done()
+
+    @check_arguments
     def rename_column(self, name: str, new_name: str) -> TableAlter:
         """Rename a column without moving it. The table must use column mapping."""
         self._changes.rename_column(name, new_name)

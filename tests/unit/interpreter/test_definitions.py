@@ -171,6 +171,7 @@ def test_columns_are_changed(run: Run) -> None:
         "ALTER COLUMN d AFTER a",
         "ALTER COLUMN d COMMENT 'of d'",
         "DROP COLUMNS IF EXISTS (b, nope)",
+        "REPLACE COLUMNS (a BIGINT, d INT, s STRUCT<y: INT, x: INT>, b DATE COMMENT 'of b')",
         "SET TBLPROPERTIES ('x' = 'y', z = 1)",
         "UNSET TBLPROPERTIES (z)",
     ):
@@ -179,6 +180,7 @@ def test_columns_are_changed(run: Run) -> None:
         ("a", "bigint", None),
         ("d", "int", "of d"),
         ("s", "struct<y:int,x:int>", None),
+        ("b", "date", "of b"),
     ]
     assert run("SHOW TBLPROPERTIES t (x)") == [{"key": "x", "value": "y"}]
     shown = {line["key"]: line["value"] for line in run("SHOW TBLPROPERTIES t")}

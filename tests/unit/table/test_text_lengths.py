@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pyspark_delta import InvalidOperationError, SchemaMismatchError, Table
 from pyspark_delta.errors import ConstraintViolationError
+from pyspark_delta.schema.text_lengths import length_condition
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 COLUMNS = "v VARCHAR(2), c CHAR(2), s STRING, st STRUCT<a: VARCHAR(2), b: CHAR(3)>, items ARRAY<VARCHAR(2)>"
@@ -68,3 +70,24 @@ def test_texts_in_data_files_may_be_longer(table: Table, name: str, other: str) 
 def test_the_same_type_is_refused(table: Table, name: str, same: str) -> None:
     with pytest.raises(InvalidOperationError, match="already has the type"):
         table.alter().change_type(name, same)
+
+
+@pytest.mark.parametrize("struct", ["STRUCT<a: VARCHAR(2)>", "STRUCT<a: STRING>", "ARRAY<STRUCT<a: STRING>>"])
+def test_a_column_that_is_added_inside_has_its_limit(tmp_path: Path, struct: str) -> None:
+    """Its own field declares it, and so does the column if it has limits: Spark reads that alone."""
+    table = Table.create(str(tmp_path / "t"), f"s {struct}")
+    table.alter().add_column("s.element.new" if "ARRAY" in struct else "s.new", "varchar(1)")
+    expected = "struct<a:varchar(2),new:varchar(1)>" if "VARCHAR" in struct else None
+    assert declared(table, "s") == expected
+    [field] = table.snapshot.schema
+    assert "<= 1" in length_condition(field)
+
+
+def test_a_limit_of_an_added_column_is_kept(tmp_path: Path) -> None:
+    table = Table.create(str(tmp_path / "t"), "s STRUCT<a: INT>")
+    table.alter().add_column("s.new", "varchar(1)")
+    table.append(pa.table({"s": [{"a": 1, "new": "1"}]}))
+    with pytest.raises(ConstraintViolationError, match="'s'"):
+        table.append(pa.table({"s": [{"a": 1, "new": "12"}]}))
+    table.alter().change_type("s.new", "varchar(2)")
+    table.append(pa.table({"s": [{"a": 1, "new": "12"}]}))

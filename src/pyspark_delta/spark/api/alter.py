@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.ddl.alter import Alteration
 from pyspark_delta.display import html_facts
 from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.types import StructField
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.column_types import delta_field
 from pyspark_delta.spark.api.existing_rows import check_existing_rows
@@ -56,13 +57,22 @@ class DeltaTableAlter:
 
     def addColumns(self, columns: SparkStruct | Sequence[SparkField]) -> DeltaTableAlter:
         """Add top-level columns in one commit."""
-        fields = [delta_field(f.name, f.dataType, f.nullable, metadata=f.metadata) for f in columns]
-        self._changes.add_columns(fields)
+        self._changes.add_columns(_fields(columns))
         return self
 
     def dropColumns(self, *names: str) -> DeltaTableAlter:
         """Drop columns. The table must use column mapping (delta.columnMapping.mode)."""
         self._changes.drop_columns(names)
+        return self
+
+    def replaceColumns(self, columns: SparkStruct | Sequence[SparkField]) -> DeltaTableAlter:
+        """Set all columns in one commit.
+
+        Columns are matched by name: this sets their order, comments and wider types, and adds columns that are new.
+        Columns that are left out are dropped, which needs column mapping. A struct cannot gain and lose columns at
+        once.
+        """
+        self._changes.replace_columns(_fields(columns))
         return self
 
     def renameColumn(self, name: str, newName: str) -> DeltaTableAlter:
@@ -161,3 +171,7 @@ class DeltaTableAlter:
 def alteration(spark: SparkSession, open_snapshot: Callable[[], Snapshot]) -> Alteration:
     """Return changes that are committed one by one, on the version that `open_snapshot` returns."""
     return Alteration(open_snapshot, partial(check_existing_rows, spark), engine_info(f"PySpark/{spark.version}"))
+
+
+def _fields(columns: SparkStruct | Sequence[SparkField]) -> list[StructField]:
+    return [delta_field(f.name, f.dataType, f.nullable, metadata=f.metadata) for f in columns]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from pyspark.sql.types import StructField as SparkField
@@ -36,13 +37,9 @@ def apply_changes(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> N
                 error_class="DELTA_OPERATION_NOT_ALLOWED",
                 sqlstate="0AKDC",
             )
-    if {"AddColumn", "DeleteColumn"} <= set(kinds):  # Spark drops all columns, one by one, before it adds others
-        raise InvalidOperationError(
-            "ALTER TABLE ... REPLACE COLUMNS is not supported for Delta tables. Nothing was changed. Use ADD COLUMNS, "
-            "ALTER COLUMN and DROP COLUMNS; or CREATE OR REPLACE TABLE, which removes the rows.",
-            error_class="DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
-            sqlstate="0AKDC",
-        )
+    if {"AddColumn", "DeleteColumn"} <= set(kinds):
+        _replace_columns(alteration, jvm, changes)
+        return
     if len(set(kinds)) == 1 and kinds[0] in _TOGETHER:
         _TOGETHER[kinds[0]](alteration, jvm, changes)
     elif len(kinds) > 1 and set(kinds) <= _OF_COLUMNS:
@@ -76,6 +73,19 @@ def _add_columns(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> No
 
 def _drop_columns(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> None:
     alteration.drop_columns([_path(one) for one in changes])
+
+
+def _replace_columns(alteration: Alteration, jvm: Jvm, changes: Sequence[Any]) -> None:
+    """Make the changes of REPLACE COLUMNS: Spark drops all columns, and then adds those of the statement."""
+    by_kind = {kind: list(group) for kind, group in groupby(changes, kind_of)}
+    dropped = [_names(one) for one in by_kind["DeleteColumn"]]
+    if list(by_kind) != ["DeleteColumn", "AddColumn"] or len(dropped) != len(alteration.open_snapshot().schema):
+        raise InvalidOperationError(
+            "A statement cannot add some columns and drop others; use two. Nothing was changed.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+            sqlstate="0AKDC",
+        )
+    alteration.replace_columns([_field(jvm, one) for one in by_kind["AddColumn"]])
 
 
 def _rename(alteration: Alteration, jvm: Jvm, change: Any) -> None:
