@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,36 @@ def test_names_in_identifier_clauses(delta_connect: SparkSession, table: str) ->
     named = {"named": table, "least": 2}
     assert rows(delta_connect, f"SELECT i.id FROM IDENTIFIER('{table}') AS i WHERE i.id = 1") == [(1,)]
     assert rows(delta_connect, "SELECT id FROM IDENTIFIER(:named) WHERE id >= :least", args=named) == [(2,)]
+
+
+def test_question_marks_keep_their_values(delta_connect: SparkSession, table: str) -> None:
+    """Also those after a point in time or a name, which the server does not get."""
+    spark, old = delta_connect, f"SELECT id FROM {table} VERSION AS OF ? WHERE id = ?"
+    assert rows(spark, old, args=[0, 3]) == [(3,)]
+    assert rows(spark, "SELECT id FROM IDENTIFIER(?) WHERE id < ? -- ?", args=[table, 2]) == [(1,)]
+    assert rows(spark, f"SELECT id, '?' FROM {table} WHERE array_contains(?, id)", args=[[2, 5]]) == [(2, "?")]
+    assert rows(spark, f"DESCRIBE QUERY {old}", args=[0, 3]) == [("id", "bigint", None)]
+    assert rows(spark, f"DELETE FROM {table} WHERE id IN (SELECT explode(?))", args=[[2, 5]]) == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "TIMESTAMP AS OF '2026-01-03' - INTERVAL 1 DAY x",
+        "FOR SYSTEM_TIME AS OF date_add(DATE'2026-01-01', :one) AS x",
+        "TIMESTAMP AS OF to_timestamp('2026-01-02 00:00:00') + INTERVAL '1' HOUR - INTERVAL '1' MINUTE x",
+        "TIMESTAMP AS OF CAST('2026-01-02' AS TIMESTAMP) x",
+    ],
+)
+def test_the_server_computes_points_in_time(delta_connect: SparkSession, table: str, time: str) -> None:
+    log = Path(table.split("`")[1]) / "_delta_log"
+    for version, day in enumerate(("2026-01-01", "2026-01-03")):
+        stamp = datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()
+        os.utime(log / f"{version:020}.json", (stamp, stamp))
+    query = f"SELECT max(x.id) FROM {table} {time}, VALUES (1) LIMIT 1"
+    assert rows(delta_connect, query, args={"one": 1}) == [(3,)]
+    with pytest.raises(InvalidOperationError, match="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR"):
+        delta_connect.sql(f"SELECT * FROM {table} TIMESTAMP AS OF to_timestamp(NULL)")
 
 
 def test_columns_of_queries_are_described(delta_connect: SparkSession, table: str) -> None:
@@ -220,6 +252,16 @@ def test_views_are_temporary(delta_connect: SparkSession, table: str) -> None:
     spark.catalog.dropTempView("sql_connect_view")
     with pytest.raises(InvalidOperationError, match="would be permanent"):
         spark.sql(f"CREATE VIEW v AS SELECT * FROM {table}")
+
+
+def test_views_name_their_columns(delta_connect: SparkSession, table: str) -> None:
+    spark = delta_connect
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW named_view (key COMMENT 'of k', `a b`) AS SELECT id, s FROM {table}")
+    assert rows(spark, "SELECT `a b` FROM named_view WHERE key = 2") == [("b",)]
+    assert rows(spark, "DESCRIBE named_view")[0] == ("key", "bigint", "of k")
+    spark.catalog.dropTempView("named_view")
+    with pytest.raises(InvalidOperationError, match="The view has 1 columns, and its query 2"):
+        spark.sql(f"CREATE TEMP VIEW other_view (key) AS SELECT id, s FROM {table}")
 
 
 def test_names_of_catalogs(delta_connect: SparkSession, catalog: str, table: str) -> None:

@@ -88,9 +88,13 @@ def sql_literal(value: Any) -> str:
             return f"TIMESTAMP'{value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' ')}Z'"
         case date():
             return f"DATE'{value.isoformat()}'"
+        case list() | tuple():
+            return f"array({', '.join(map(sql_literal, value))})"
+        case Mapping():
+            return f"map({', '.join(sql_literal(one) for entry in value.items() for one in entry)})"
     raise InvalidOptionError(
         f"An argument of type {type(value).__name__} has no SQL literal. Give a string, number, boolean, bytes, date, "
-        "datetime or None.",
+        "datetime, list, dict or None.",
         option="args",
     )
 

@@ -29,6 +29,35 @@ def time_travel(reader: Reader) -> TimeTravel:
     return VersionAsOf(_version(reader)) if word in _VERSION else TimestampAsOf(_timestamp(reader))
 
 
+def computed_timestamp(reader: Reader) -> TimestampAsOf | None:
+    """Take `[FOR] TIMESTAMP AS OF expression`; None, and nothing is taken, for a version and for a literal."""
+    start = reader.index
+    reader.accept("FOR")
+    if reader.choose(*_VERSION, *_TIMESTAMP) in _TIMESTAMP:
+        reader.expect("AS", "OF")
+        literal = reader.token.kind is Kind.STRING or isinstance(reader.token.value, date)
+        if not literal or reader.peek().text in _ARITHMETIC:
+            first = reader.index
+            return TimestampAsOf(
+                reader.cut("a timestamp", lambda at: at.at(",") or (at.index > first and _follows_operand(at)))
+            )
+    reader.index = start
+    return None
+
+
+def _follows_operand(reader: Reader) -> bool:
+    """Return True for a word after a complete operand, such as an alias. Units of intervals belong to the operand."""
+    before, token = reader.peek(-1), reader.token
+    if not reader.at_name() or before.value == "INTERVAL" or token.value in _UNITS:
+        return False
+    return before.kind is not Kind.OPERATOR or before.text == ")"
+
+
+_ARITHMETIC = ("+", "-", "*", "/", "%", "||", "::")
+_FIELDS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
+_UNITS = (*_FIELDS, *(f"{field}S" for field in _FIELDS), "TO")
+
+
 def _version(reader: Reader) -> int:
     token = reader.token
     if token.kind is Kind.STRING and (text := str(token.value).strip()).isdecimal():

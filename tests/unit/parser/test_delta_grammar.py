@@ -102,6 +102,8 @@ def test_arguments_take_the_place_of_literals(text: str, arguments: Any, value: 
         (date(2026, 1, 2), "DATE'2026-01-02'"),
         (datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "TIMESTAMP'2026-01-02 03:04:00Z'"),
         (datetime(2026, 1, 2, 3, 4), "TIMESTAMP_NTZ'2026-01-02 03:04:00'"),
+        ([1, "b"], "array(1, 'b')"),
+        ({"k": [True]}, "map('k', array(TRUE))"),
     ],
 )
 def test_argument_in_a_predicate_is_a_literal(value: object, literal: str) -> None:
@@ -119,8 +121,8 @@ def test_parameter_without_an_argument_is_an_error(text: str, arguments: Any) ->
 
 
 def test_argument_without_a_literal_is_an_error_only_where_the_statement_is_deltas() -> None:
-    with pytest.raises(InvalidOptionError, match="type list has no SQL literal"):
-        parse("OPTIMIZE t WHERE a = :x", {"x": [1]})
+    with pytest.raises(InvalidOptionError, match="type set has no SQL literal"):
+        parse("OPTIMIZE t WHERE a = :x", {"x": {1}})
     assert parse("CREATE TABLE clone AS SELECT :x", {"x": [1]}) is None
 
 

@@ -125,6 +125,16 @@ def identifier(parts: tuple[str, ...]) -> str:
     return f"delta.{quoted(parts[1])}" if is_path_name(parts) else ".".join(map(quoted, parts))
 
 
+def only_in_client(statement: str, instead: str) -> InvalidOperationError:
+    """Return the error of a statement that the server would run, without the Delta tables in it."""
+    return InvalidOperationError(
+        f"{statement} runs on the Spark Connect server, which does not know the Delta tables of this client. Nothing "
+        f"was changed. {instead}",
+        error_class="DELTA_OPERATION_NOT_ALLOWED",
+        sqlstate="0AKDC",
+    )
+
+
 def _only_the_server(name: TableName) -> InvalidOperationError:
     shown = ".".join(map(quoted, name.parts))
     return InvalidOperationError(

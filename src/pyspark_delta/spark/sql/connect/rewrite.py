@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
@@ -14,10 +16,10 @@ from pyspark_delta.interpreter.qualifiers import requalify
 from pyspark_delta.interpreter.references import name_of, parse_query, table_references
 from pyspark_delta.parser.arguments import Arguments
 from pyspark_delta.parser.change_calls import ChangeCall, change_calls
-from pyspark_delta.parser.clauses import at_time_travel, time_travel
+from pyspark_delta.parser.clauses import at_time_travel, computed_timestamp, time_travel
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.tokens import Kind, tokenize
-from pyspark_delta.parser.values import TableName, TimeTravel
+from pyspark_delta.parser.values import SqlText, TableName, TimestampAsOf, TimeTravel
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.sql.connect.names import Names
 from pyspark_delta.spark.sql.targets import is_path_name
@@ -25,10 +27,14 @@ from pyspark_delta.spark.sql.targets import is_path_name
 
 @dataclass(frozen=True)
 class Spliced:
-    """A query whose tables are frames: pieces of text, and between them the frames."""
+    """A query whose tables are frames: pieces of text, and between them the frames.
+
+    `arguments` are the values of its parameters, all of which have names.
+    """
 
     pieces: tuple[str, ...]
     frames: tuple[DataFrame, ...] = ()
+    arguments: Mapping[str, Any] | None = None
 
     def formatted(self, *, escapes: bool) -> tuple[str, dict[str, DataFrame]]:
         """Return the text for `spark.sql(text, **frames)`; with `escapes`, braces of the text stay braces."""
@@ -89,11 +95,12 @@ def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
     A reference without an alias gets the last part of its name as one, and columns that the whole name qualifies are
     qualified by it. Raises the errors of reading the tables.
     """
+    text, arguments = _with_named_parameters(text, arguments)
     text = _with_identifiers(text, arguments)
     pieces, frames, place, alias = list[str](), list[DataFrame](), 0, ""
     named = list[tuple[str, ...]]()
     for one in _references(text, arguments):
-        frame = names.changes(one) if isinstance(one, ChangeCall) else names.frame(one.name, one.time)
+        frame = names.changes(one) if isinstance(one, ChangeCall) else _frame(names, one)
         if frame is None:
             continue
         pieces.append(alias + text[place : one.start])
@@ -103,14 +110,43 @@ def splice(names: Names, text: str, arguments: Arguments = None) -> Spliced:
             alias, place = f"{text[one.end : one.alias_at]} AS {quoted(one.name.parts[-1])}", one.alias_at
             named.append(names.whole(one.name.parts) or one.name.parts)
     pieces.append(alias + text[place:])
-    return Spliced(tuple(_with_short_qualifiers(piece, named) for piece in pieces), tuple(frames))
+    return Spliced(tuple(_with_short_qualifiers(piece, named) for piece in pieces), tuple(frames), arguments)
 
 
-def _with_identifiers(text: str, arguments: Arguments) -> str:
-    """Return a query with the names of tables in place of `IDENTIFIER('name')`.
+def _with_named_parameters(text: str, arguments: Arguments) -> tuple[str, Mapping[str, Any] | None]:
+    """Return a query and its arguments with a name for each `?`: some of them are no longer in the spliced text."""
+    if arguments is None or isinstance(arguments, Mapping):
+        return text, arguments
+    pieces, place, count = list[str](), 0, 0
+    for token in tokenize(text):
+        if token.kind is Kind.PARAMETER and token.text == "?":
+            pieces += [text[place : token.start], f":_delta_{count}"]
+            place, count = token.end, count + 1
+    named = {f"_delta_{number}": value for number, value in enumerate(arguments)}
+    return "".join([*pieces, text[place:]]), named
 
-    A `?` stays, because the others after it would then get its value.
-    """
+
+def _frame(names: Names, one: _Reference) -> DataFrame | None:
+    """Return the rows of a reference. The server computes a timestamp that is no literal."""
+    match one.time:
+        case TimestampAsOf(SqlText(expression)) if names.whole(one.name.parts) is not None:
+            return names.frame(one.name, TimestampAsOf(_computed(names, expression)))
+    return names.frame(one.name, one.time)
+
+
+def _computed(names: Names, expression: str) -> datetime:
+    [[micros]] = names.spark.sql(f"SELECT unix_micros(CAST(({expression}) AS TIMESTAMP))").collect()
+    if micros is None:
+        raise InvalidOperationError(
+            f"The time travel to {expression} is not possible: its value is null. Give a timestamp.",
+            error_class="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR",
+            sqlstate="42K0E",
+        )
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+
+
+def _with_identifiers(text: str, arguments: Mapping[str, Any] | None) -> str:
+    """Return a query with the names of tables in place of `IDENTIFIER('name')`."""
     reader, pieces, place = Reader(text), list[str](), 0
     reader.bind(arguments)
     for index, token in enumerate(reader.tokens):
@@ -118,7 +154,7 @@ def _with_identifiers(text: str, arguments: Arguments) -> str:
             continue
         inner = reader.tokens[min(index + 2, len(reader.tokens) - 1)]
         is_table = reader.tokens[index - 1].value in _BEFORE_TABLES and inner.kind is Kind.STRING
-        if not is_table or text[inner.start : inner.end] == "?":
+        if not is_table:
             continue
         reader.index = index
         name = reader.table_name()
@@ -134,7 +170,7 @@ def _with_short_qualifiers(text: str, names: list[tuple[str, ...]]) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------ references
-def _references(text: str, arguments: Arguments) -> list[_Reference | ChangeCall]:
+def _references(text: str, arguments: Mapping[str, Any] | None) -> list[_Reference | ChangeCall]:
     """Return the references to tables and their change data feeds in the order of the text.
 
     If the SQL library cannot parse the query, only paths are found.
@@ -163,7 +199,7 @@ def _with_masked_strings(text: str) -> str:
 def _completed(reader: Reader, name: TableName, has_alias: bool | None = None) -> _Reference:
     """Return a reference with the point in time that follows its name."""
     reader.index = next(place for place, token in enumerate(reader.tokens) if token.start >= name.end)
-    time = time_travel(reader) if at_time_travel(reader) else None
+    time = (computed_timestamp(reader) or time_travel(reader)) if at_time_travel(reader) else None
     end = reader.tokens[reader.index - 1].end
     _skip_sample(reader)
     alias_at = reader.tokens[reader.index - 1].end

@@ -20,14 +20,12 @@ from pyspark_delta.parser import catalog_statements as cs
 from pyspark_delta.parser import parse, parse_any
 from pyspark_delta.parser import row_statements as rs
 from pyspark_delta.parser import table_statements as ts
-from pyspark_delta.parser.arguments import Arguments
-from pyspark_delta.parser.clauses import properties
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.rows import at_query
 from pyspark_delta.parser.scripts import is_script
 from pyspark_delta.parser.statements import DeltaStatement
 from pyspark_delta.parser.values import TableName, TablePath
-from pyspark_delta.schema.column_paths import column_path_text, quoted
+from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.engine.dml.engines import truncate_statement
 from pyspark_delta.spark.engine.write.save import write_table
@@ -36,8 +34,9 @@ from pyspark_delta.spark.sql import execute, transactions
 from pyspark_delta.spark.sql.connect import row_changes
 from pyspark_delta.spark.sql.connect.definitions import check_not_on_server, in_transaction
 from pyspark_delta.spark.sql.connect.inserts import insert
-from pyspark_delta.spark.sql.connect.names import Names, identifier
+from pyspark_delta.spark.sql.connect.names import Names, identifier, only_in_client
 from pyspark_delta.spark.sql.connect.rewrite import check_one_query, splice
+from pyspark_delta.spark.sql.connect.views import cache_query, create_view
 from pyspark_delta.spark.sql.targets import SqlTable, is_path_name
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.engine import WriteRequest
@@ -78,8 +77,9 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
         return _query(names, before, inner, None, frames)
 
     found = None if statement is None else _Statements(names, query, on_server).run(statement)
-    found = _view(names, text, args, query) if found is None else found
-    found = _cached(names, before, text, args, query) if found is None else found
+    if found is None and create_view(names, text, args, query):
+        return nothing(spark)
+    found = cache_query(names, before, text, args, query) if found is None else found
     found = _described(names, before, text, args) if found is None else found
     found = _explained(names, before, text, args) if found is None else found
     return on_server() if found is None else found
@@ -102,7 +102,7 @@ def _query(names: Names, before: Before, text: str, args: Any, frames: Mapping[s
     if not spliced.frames:
         return before(names.spark, text, args, **frames)
     written, own = spliced.formatted(escapes=not frames)
-    return before(names.spark, written, args, **frames, **own)
+    return before(names.spark, written, spliced.arguments, **frames, **own)
 
 
 def _described(names: Names, before: Before, text: str, args: Any) -> DataFrame | None:
@@ -115,7 +115,7 @@ def _described(names: Names, before: Before, text: str, args: Any) -> DataFrame 
         return None
     spliced = splice(names, text[reader.token.start :], args)
     written, frames = spliced.formatted(escapes=True)
-    return before(names.spark, f"DESCRIBE QUERY {written}", args, **frames) if frames else None
+    return before(names.spark, f"DESCRIBE QUERY {written}", spliced.arguments, **frames) if frames else None
 
 
 def _explained(names: Names, before: Before, text: str, args: Any) -> DataFrame | None:
@@ -135,7 +135,7 @@ def _explained(names: Names, before: Before, text: str, args: Any) -> DataFrame 
         return None
     spliced = splice(names, inner, args)
     written, frames = spliced.formatted(escapes=True)
-    return before(names.spark, f"EXPLAIN{mode} {written}", args, **frames) if frames else None
+    return before(names.spark, f"EXPLAIN{mode} {written}", spliced.arguments, **frames) if frames else None
 
 
 def _refuse_explained_change(names: Names, text: str, args: Any) -> None:
@@ -162,78 +162,6 @@ def _own(names: Names, statement: DeltaStatement, on_server: Callable[[], DataFr
     return nothing(names.spark) if found is None else found
 
 
-def _view(names: Names, text: str, args: Arguments, query: Callable[[str], DataFrame]) -> DataFrame | None:
-    """Make a temporary view over a query with Delta tables; None for any other statement.
-
-    Raises InvalidOperationError for a permanent one, which the server could not resolve later.
-    """
-    reader = Reader(text)
-    reader.bind(args)
-    if not reader.accept("CREATE"):
-        return None
-    replaces = reader.accept("OR", "REPLACE")
-    is_global = reader.accept("GLOBAL")
-    temporary = reader.accept("TEMPORARY") or reader.accept("TEMP")
-    if not reader.accept("VIEW"):
-        return None
-    reader.accept("IF", "NOT", "EXISTS")
-    if not reader.at_name():
-        return None
-    view = reader.path()
-    if not reader.accept("AS"):
-        return None
-    inner = reader.cut("a query").text
-    if not splice(names, inner).frames:
-        return None
-    if not temporary:
-        raise InvalidOperationError(
-            f"The view {column_path_text(view)} would be permanent, and the Spark Connect server does not know the "
-            "Delta tables that it reads. Nothing was created. Use CREATE TEMPORARY VIEW.",
-            error_class="DELTA_OPERATION_NOT_ALLOWED",
-            sqlstate="0AKDC",
-        )
-    frame = query(inner)
-    make = {
-        (False, False): frame.createTempView,
-        (False, True): frame.createOrReplaceTempView,
-        (True, False): frame.createGlobalTempView,
-        (True, True): frame.createOrReplaceGlobalTempView,
-    }[is_global, replaces]
-    make(view[-1])
-    return nothing(names.spark)
-
-
-def _cached(
-    names: Names, before: Before, text: str, args: Arguments, query: Callable[[str], DataFrame]
-) -> DataFrame | None:
-    """Cache a query with Delta tables under a name; None for any other statement.
-
-    Raises InvalidOperationError for CACHE TABLE of a Delta table, which the server does not know.
-    """
-    reader = Reader(text)
-    reader.bind(args)
-    if not reader.accept("CACHE"):
-        return None
-    lazy = reader.accept("LAZY")
-    if not reader.accept("TABLE") or not reader.at_name():
-        return None
-    view = reader.path()
-    start = reader.index
-    if reader.accept("OPTIONS"):
-        properties(reader)
-    options = reader.rest(start).text if reader.index > start else ""
-    if reader.ended and names.whole(view) is not None:
-        raise _only_in_client("CACHE TABLE", "Cache a query under a name: CACHE TABLE name AS SELECT * FROM ...")
-    if len(view) != 1 or reader.ended:
-        return None
-    reader.accept("AS")
-    inner = reader.cut("a query").text
-    if not splice(names, inner).frames:
-        return None
-    query(inner).createTempView(view[0])
-    return before(names.spark, f"CACHE {'LAZY ' if lazy else ''}TABLE {quoted(view[0])} {options}")
-
-
 def _refuse_script(names: Names, text: str) -> None:
     """Raise InvalidOperationError for a script, and for EXECUTE IMMEDIATE, that name Delta tables of this process."""
     named = rf"\b(?:{'|'.join(map(re.escape, ('delta', 'deltapy', *connected_names())))})`?\s*\."
@@ -241,18 +169,9 @@ def _refuse_script(names: Names, text: str) -> None:
         return
     reader = Reader(text)
     if is_script(text):
-        raise _only_in_client("A script", "Run its statements one by one, with loops and conditions in Python.")
+        raise only_in_client("A script", "Run its statements one by one, with loops and conditions in Python.")
     if reader.at("EXECUTE", "IMMEDIATE"):
-        raise _only_in_client("EXECUTE IMMEDIATE", "Run the statement itself by spark.sql(text, args).")
-
-
-def _only_in_client(statement: str, instead: str) -> InvalidOperationError:
-    return InvalidOperationError(
-        f"{statement} runs on the Spark Connect server, which does not know the Delta tables of this client. Nothing "
-        f"was changed. {instead}",
-        error_class="DELTA_OPERATION_NOT_ALLOWED",
-        sqlstate="0AKDC",
-    )
+        raise only_in_client("EXECUTE IMMEDIATE", "Run the statement itself by spark.sql(text, args).")
 
 
 def nothing(spark: SparkSession) -> DataFrame:
