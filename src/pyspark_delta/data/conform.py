@@ -8,13 +8,13 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.data.encodings import decoded, decoded_type
 from pyspark_delta.data.lists import list_parts
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import ALL_INTEGERS, Cast, cast_of, matched_members
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
 
-_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 _UNFIT = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
@@ -61,6 +61,7 @@ def cast_column(values: pa.Array, data: DataType, table: DataType, name: str) ->
     """
     if cast_of(data, table) is Cast.NULL:
         return pa.nulls(len(values), to_arrow(table))
+    values = decoded(values)
     match data, table:
         case StructType(), StructType():
             return _cast_struct(values, data, table, name)
@@ -108,17 +109,11 @@ def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
         ) from None
 
 
-def _decoded(values: Values) -> Values:
-    """Return the values without an encoding that Arrow does not cast: run ends, and dictionaries of views (Polars)."""
-    if pa.types.is_run_end_encoded(values.type):
-        return pc.run_end_decode(values)
-    if pa.types.is_dictionary(values.type) and values.type.value_type in _VIEWS:
-        return values.cast(pa.dictionary(values.type.index_type, _VIEWS[values.type.value_type]))
-    return values
-
-
 def _cast_exactly(values: Values, target: pa.DataType) -> Values:
-    values = _decoded(values)
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.chunked_array([decoded(chunk) for chunk in values.chunks], decoded_type(values.type))
+    else:
+        values = decoded(values)
     if pa.types.is_integer(values.type) and pa.types.is_decimal(target):
         values = values.cast(to_arrow(ALL_INTEGERS))  # Arrow refuses decimals that do not hold all integers
     return values.cast(target)

@@ -1,4 +1,4 @@
-"""Arrow data of other libraries as data of Delta types: extension types, variants, and decimals that are not valid."""
+"""Arrow data of other libraries as data of Delta types: encodings, extension types, variants, and invalid decimals."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.data.encodings import decoded, decoded_type
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError
 from pyspark_delta.schema.arrow import ARROW_VARIANT, VARIANT_STORAGE, is_variant_storage
 from pyspark_delta.schema.types import VARIANT, StructType
@@ -23,7 +24,8 @@ class ForeignTypes:
     """How batches of a schema become batches of `schema`, whose columns all have a Delta type or are refused later."""
 
     schema: pa.Schema
-    variants: frozenset[int]  # columns by their number
+    encoded: frozenset[int]  # columns by their number
+    variants: frozenset[int]
     extensions: frozenset[int]
     decimals: frozenset[int]
 
@@ -33,9 +35,12 @@ class ForeignTypes:
 
         Raises SchemaMismatchError for an extension type whose values have a meaning that the table would lose.
         """
-        fields, variants, extensions, decimals = [], set(), set(), set()
+        fields, encoded, variants, extensions, decimals = [], set(), set(), set(), set()
         for number, field in enumerate(schema):
             _check_extensions(field, f"column '{field.name}'")
+            if field.type != decoded_type(field.type):
+                encoded.add(number)
+                field = field.with_type(decoded_type(field.type))
             if _is_variant(field, table):
                 variants.add(number)
                 field = field.with_type(VARIANT_STORAGE)
@@ -45,7 +50,9 @@ class ForeignTypes:
             if _has_decimal(field.type):
                 decimals.add(number)
             fields.append(field)
-        return cls(pa.schema(fields), frozenset(variants), frozenset(extensions), frozenset(decimals))
+        return cls(
+            pa.schema(fields), frozenset(encoded), frozenset(variants), frozenset(extensions), frozenset(decimals)
+        )
 
     def converted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches in `schema`.
@@ -55,6 +62,8 @@ class ForeignTypes:
         """
         for batch in batches:
             columns = list(batch.columns)
+            for number in self.encoded:
+                columns[number] = decoded(columns[number])
             for number in self.decimals:
                 self._check_decimals(number, columns[number])
             for number in self.extensions:

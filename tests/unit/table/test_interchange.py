@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ duckdb = pytest.importorskip("duckdb")
 
 AT = datetime(2024, 1, 31, 12, 30, 15, 123456)
 MOST, LEAST = Decimal("9" * 38), Decimal("-" + "9" * 38)
+EXACT = Context(prec=38)
 IDENTIFIER = uuid.UUID(int=1 << 100)
 VARIANT_BYTES = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}
 
@@ -359,6 +360,59 @@ def test_columns_of_nulls_are_given_the_type_of_the_table(tmp_path: Path) -> Non
     )
     table.append(pl.DataFrame({"id": [2], "at": [None]}))
     assert table.to_arrow().to_pylist() == [{"id": 1, "at": None, "l": []}, {"id": 2, "at": None, "l": None}]
+
+
+@pytest.mark.parametrize("scale", [0, 18, 38])
+def test_conditions_name_decimals_of_all_38_digits(tmp_path: Path, scale: int) -> None:
+    values = [MOST.scaleb(-scale, EXACT), LEAST.scaleb(-scale, EXACT)]
+    table = Table.create(tmp_path, f"d DECIMAL(38, {scale})", properties={"delta.checkpointInterval": "1"})
+    table.append(pa.table({"d": pa.array(values, pa.decimal128(38, scale))}))
+    for value in values:
+        for text in (f"{value:f}", f"CAST('{value:f}' AS DECIMAL(38, {scale}))"):
+            assert table.scan(where=f"d = {text}").to_arrow()["d"].to_pylist() == [value]
+
+
+def runs(values: pa.Array) -> pa.Array:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), values).slice(1)
+
+
+def indexed(values: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int8()), values)
+
+
+@pytest.mark.parametrize("place", ["column", "struct", "list", "map"])
+@pytest.mark.parametrize("encode", [runs, indexed])
+@pytest.mark.parametrize(
+    ("values", "sql"),
+    [
+        (pa.array([None, 7]), "BIGINT"),
+        (pa.array([None, "text that is too long for a view"], pa.string_view()), "STRING"),
+        (pa.array([None, [1, None]], pa.list_(pa.int64())), "ARRAY<BIGINT>"),
+        (pa.array([None, [1, None]], pa.list_view(pa.int64())), "ARRAY<BIGINT>"),
+        (pa.array([None, {"a": 1}]), "STRUCT<a: BIGINT>"),
+        (pa.array([None, [("a", 1)]], pa.map_(pa.string(), pa.int64())), "MAP<STRING, BIGINT>"),
+        (pa.array([None, "a"]).dictionary_encode(), "STRING"),
+    ],
+    ids=["number", "view", "list", "list view", "struct", "map", "dictionary"],
+)
+def test_encoded_values_of_every_type_are_appended_and_merged(
+    tmp_path: Path, values: pa.Array, sql: str, encode: Callable[[pa.Array], pa.Array], place: str
+) -> None:
+    column = encode(values)
+    match place:
+        case "struct":
+            column, sql = pa.StructArray.from_arrays([column], ["f"]), f"STRUCT<f: {sql}>"
+        case "list":
+            column, sql = pa.ListArray.from_arrays(pa.array([0, 0, 2], pa.int32()), column), f"ARRAY<{sql}>"
+        case "map":
+            keys = pa.array(["x", "y"])
+            column, sql = pa.MapArray.from_arrays(pa.array([0, 0, 2], pa.int32()), keys, column), f"MAP<STRING, {sql}>"
+    table = Table.create(tmp_path, f"id BIGINT, c {sql}")
+    table.append(pa.table({"id": [1, 2], "c": column}))
+    table.merge(pa.table({"id": [3, 4], "c": column}), "source.id = target.id").when_not_matched_insert_all().execute()
+    found = table.to_arrow().sort_by("id")["c"].to_pylist()
+    assert found == 2 * column.to_pylist()
+    assert found[1] is not None
 
 
 def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
