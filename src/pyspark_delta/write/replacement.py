@@ -76,11 +76,19 @@ def replace_partitions(snapshot: Snapshot, written: pa.Table, time_zone: str) ->
     removed = files.filter(pa.array(np.isin(old_codes, new_codes)))
     reads = ReadSet(whole_table=True)
     _, first = np.unique(new_codes, return_index=True)
-    if len(first) <= _MOST_PARTITIONS:
-        rows = [[values[int(row)].as_py() for values in new] for row in first]
+    rows = _rows(new, first) if len(first) <= _MOST_PARTITIONS else None
+    if rows is not None:
         predicates = (_any_partition(columns, rows),) if rows else ()
         reads = ReadSet(predicates=predicates, time_zone=time_zone)
     return Replaced(removed, removed.slice(0, 0), reads)
+
+
+def _rows(columns: Sequence[pa.Array], places: np.ndarray) -> list[list[object]] | None:
+    """Return some rows of columns; None if they have a date or a time that Python does not have."""
+    try:
+        return [[values[int(place)].as_py() for values in columns] for place in places]
+    except (ValueError, OverflowError):
+        return None
 
 
 def live_rows(files: pa.Table) -> pa.Array:

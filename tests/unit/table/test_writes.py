@@ -355,6 +355,15 @@ class TestOverwrite:
         with pytest.raises(InvalidOptionError, match="either where or partitions"):
             table.overwrite({"x": [1.0]}, where="x > 0", partitions="dynamic")
 
+    @pytest.mark.parametrize("data_type", [pa.date32(), pa.timestamp("us", "UTC")], ids=str)
+    def test_dynamic_partitions_may_be_times_that_python_does_not_have(
+        self, tmp_path: Path, data_type: pa.DataType
+    ) -> None:
+        far = pa.array([(1 << 31) - 1 if data_type == pa.date32() else 1 << 60, 0], data_type)
+        table = Table.write(tmp_path, pa.table({"id": [1, 2], "at": far}), partition_by=["at"])
+        table.overwrite(pa.table({"id": [3], "at": far[:1]}), partitions="dynamic")
+        assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == [2, 3]
+
     def test_rows_of_the_table_itself_can_be_written_back(self, tmp_path: Path) -> None:
         table = Table.write(tmp_path, {"id": [1, 2, 3]})
         table.overwrite(table.scan(where="id > 1"))
@@ -447,6 +456,11 @@ class TestAlter:
 
 
 class TestMerge:
+    def test_a_condition_may_name_an_empty_binary(self, tmp_path: Path) -> None:
+        table = Table.write(tmp_path, {"id": [1, 2], "b": [b"", b"x"]})
+        table.merge({"id": [1, 2]}, "target.id = source.id AND target.b > X''").when_matched_delete().execute()
+        assert [row["id"] for row in rows(table)] == [1]
+
     def test_rows_are_updated_deleted_and_inserted(self, tmp_path: Path) -> None:
         table = Table.write(tmp_path, {"id": [1, 2, 3], "n": [10, 20, 30]})
         merge = (
