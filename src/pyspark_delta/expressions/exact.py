@@ -92,8 +92,8 @@ def inexact_reason(
 
 
 def _condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression:
-    node = parse(text) if isinstance(text, str) else text
-    return _session_independent(_Binder(str(text), schema, names, time_zone).condition(node))
+    node, shown = (parse(text), text) if isinstance(text, str) else (text, text.sql(dialect="spark"))
+    return _session_independent(_Binder(shown, schema, names, time_zone).condition(node))
 
 
 def _value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression:

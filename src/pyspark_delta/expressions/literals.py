@@ -171,7 +171,7 @@ def _from_number(value: int | float | Decimal, target: DataType) -> Any:
 def to_scale(value: Decimal, target: DecimalType) -> Decimal:
     """Return the value with exactly the scale of the type. Raises NotExactError if digits would be lost."""
     unscaled = EXACT.scaleb(value, target.scale)
-    if unscaled != unscaled.to_integral_value() or abs(unscaled) >= 10**target.precision:
+    if unscaled != EXACT.to_integral_value(unscaled) or unscaled.copy_abs() >= 10**target.precision:
         raise NotExactError(f"{value} cannot be converted to {target} exactly")
     return EXACT.scaleb(Decimal(int(unscaled)), -target.scale)
 

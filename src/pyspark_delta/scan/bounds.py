@@ -362,11 +362,11 @@ def successor(prefix: str) -> str | None:
 def _with_margin(constant: Literal, data_type: DecimalType, *, up: bool) -> Literal:
     """Return a constant moved outwards by the error of bounds that a writer rounded through a double."""
     value: Decimal = constant.value
-    if EXACT.scaleb(abs(value), data_type.scale) < 10**_EXACT_DIGITS:
+    if EXACT.scaleb(value.copy_abs(), data_type.scale) < 10**_EXACT_DIGITS:
         return constant
-    margin = EXACT.multiply(abs(value), _DOUBLE_ERROR)
-    moved = EXACT.add(value, margin if up else -margin)
+    margin = EXACT.multiply(value.copy_abs(), _DOUBLE_ERROR)  # abs() and - round to 28 digits
+    moved = EXACT.add(value, margin if up else margin.copy_negate())
     rounding = ROUND_CEILING if up else ROUND_FLOOR
     quantized = moved.quantize(Decimal(1).scaleb(-data_type.scale), rounding, EXACT)
     limit = EXACT.scaleb(Decimal(10**data_type.precision - 1), -data_type.scale)
-    return Literal(max(min(quantized, limit), -limit), data_type)
+    return Literal(max(min(quantized, limit), limit.copy_negate()), data_type)

@@ -246,7 +246,7 @@ def _scaled(text: str, precision: int, scale: int) -> decimal.Decimal | None:
     if abs(number.adjusted()) > 5000:
         return None if number else decimal.Decimal(0)
     scaled = number.scaleb(scale, _EXACT)
-    if scaled != scaled.to_integral_value(context=_EXACT) or abs(scaled) >= 10**precision:
+    if scaled != scaled.to_integral_value(context=_EXACT) or scaled.copy_abs() >= 10**precision:
         return None
     return number.quantize(decimal.Decimal(1).scaleb(-scale), context=_EXACT)
 

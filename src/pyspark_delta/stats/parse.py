@@ -377,7 +377,7 @@ def _decimal(value: Any, data_type: DecimalType) -> Decimal | None:
         number = Decimal(str(value)) if not isinstance(value, Decimal) else value
         scaled = _EXACT.scaleb(number, data_type.scale)
         whole = number.is_finite() and scaled == _EXACT.to_integral_value(scaled)
-        if not whole or abs(scaled) >= 10**data_type.precision:
+        if not whole or scaled.copy_abs() >= 10**data_type.precision:
             return None
         return _EXACT.quantize(number, _EXACT.scaleb(Decimal(1), -data_type.scale))
     except (InvalidOperation, ValueError, OverflowError):
