@@ -1,4 +1,4 @@
-"""Arrow data without the encodings that its kernels do not take: run ends, list views, nested values in dictionaries."""
+"""Arrow data without encodings that its kernels do not take: run ends, list views, nested values in dictionaries."""
 
 from __future__ import annotations
 
