@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.stream_runs import rewind, run, started
 from tests.spark.test_streaming_source import append, numbers, stream
 
-from pyspark_delta import DeltaTable
+from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import DeltaError, InvalidOptionError, SchemaMismatchError, TableNotFoundError
 from pyspark_delta.storage import intercepted
 from pyspark_delta.storage.counting import CountingStore, Counts
@@ -140,6 +140,31 @@ def test_what_a_restart_does_not_need_may_be_gone(delta_spark: SparkSession, num
         (numbers / "_delta_log" / f"{version:020d}.json").unlink()
     # Spark asks for the last batch again, though it is complete.
     assert run(stream(delta_spark, numbers, startingVersion=0), checkpoint).ids == [20]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "error"), [("true", "DELTA_DELETION_VECTOR_INVALID"), ("false", "DELTA_FILE_NOT_FOUND_DETAILED")]
+)
+def test_files_of_a_complete_batch_of_changes_may_be_vacuumed(
+    delta_spark: SparkSession, tmp_path: Path, vectors: str, error: str
+) -> None:
+    path, checkpoint = tmp_path / "t", tmp_path / "c"
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": vectors}
+    table = Table.create(path, "id BIGINT", properties=properties)
+    table.append({"id": [0, 1, 2, 3]})
+    table.delete("id = 1")
+    table.delete("id = 2")
+    run(stream(delta_spark, path, readChangeFeed=True, startingVersion=3), checkpoint)
+    table.purge()
+    table.vacuum(0, enforce_retention_duration=False)
+    table.append({"id": [4]})
+    feed = stream(delta_spark, path, readChangeFeed=True, startingVersion=3)
+    assert run(feed, checkpoint).ids == [4]
+
+    # A batch that is planned and not complete needs them.
+    rewind(checkpoint, 0)
+    with pytest.raises(StreamingQueryException, match=error):
+        run(feed, checkpoint)
 
 
 def test_work_of_a_query(

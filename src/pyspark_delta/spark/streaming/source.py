@@ -9,15 +9,22 @@ run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.errors import StreamDataLossError, StreamError, StreamSchemaError
+from pyspark_delta.errors import (
+    DataFileError,
+    DeletionVectorError,
+    DeltaError,
+    StreamDataLossError,
+    StreamError,
+    StreamSchemaError,
+)
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import elements
@@ -29,6 +36,7 @@ from pyspark_delta.spark.streaming.internals import limit_of_bytes, runtime
 from pyspark_delta.spark.streaming.relation import BatchFrames, can_have_metadata
 from pyspark_delta.storage.paths import to_hadoop
 from pyspark_delta.streaming.admission import Limits
+from pyspark_delta.streaming.contents import BatchFiles
 from pyspark_delta.streaming.offset import Offset
 from pyspark_delta.streaming.options import StreamOptions
 from pyspark_delta.streaming.planner import StreamPlanner
@@ -141,11 +149,9 @@ class DeltaSource(JavaProxy):
         parse = run.planner.parse
         first, last = None if start.isEmpty() else parse(str(start.get().json())), parse(text)
         identity = f"{'' if first is None else first.to_json()} {text}"
-        # After a restart, Spark asks for the batch that is complete, and throws it away: it may be cleaned up by now.
-        if run.has_planned or not self._stream.options.is_read_in_one_way:
-            with nullcontext() if run.has_planned else suppress(StreamDataLossError):
-                return run.frames.of_files(run.planner.batch(first, last), identity)._jdf
-        return run.frames.later(lambda: run.planner.batch(first, last), identity)._jdf
+        if run.has_planned:
+            return run.frames.of_files(run.planner.batch(first, last), identity)._jdf
+        return self._first_batch(run, partial(run.planner.batch, first, last), identity)._jdf
 
     @stream_callback
     def commit(self, end: Any) -> None:
@@ -210,6 +216,19 @@ class DeltaSource(JavaProxy):
             run.is_placed = True
         return run
 
+    def _first_batch(self, run: _Run, find: Callable[[], list[BatchFiles]], identity: str) -> DataFrame:
+        """Return the batch with which a run begins. What it lacks is an error only when Spark plans the batch.
+
+        After a restart, Spark asks for the batch that is complete, and throws it away. Its commits may have been
+        cleaned up by now, and its files vacuumed.
+        """
+        if self._stream.options.is_read_in_one_way:
+            return run.frames.later(find, identity)
+        try:
+            return run.frames.of_files(find(), identity)
+        except (StreamDataLossError, DataFileError, DeletionVectorError) as error:
+            return run.frames.later(partial(_raise, error), identity)
+
     def _run_id(self) -> str:
         context = SparkContext._active_spark_context
         return str(None if context is None else context.getLocalProperty(_RUN_ID))
@@ -246,6 +265,10 @@ class DeltaSource(JavaProxy):
         if kind == "ReadMaxBytes":
             return Limits(bytes=int(limit.maxBytes()))
         return Limits()
+
+
+def _raise(error: DeltaError) -> NoReturn:
+    raise error
 
 
 def _active_session(jvm: Jvm) -> SparkSession:
