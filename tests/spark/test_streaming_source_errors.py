@@ -72,12 +72,18 @@ def test_a_new_column(delta_spark: SparkSession, numbers: Path, tmp_path: Path) 
     assert run(stream(delta_spark, numbers), checkpoint).rows == [(10, "new")]
 
 
-def test_another_table_in_the_same_place(delta_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["made again", "replaced"])
+def test_another_table_in_the_same_place(
+    delta_spark: SparkSession, numbers: Path, tmp_path: Path, is_replaced: bool
+) -> None:
     checkpoint = tmp_path / "c"
     run(stream(delta_spark, numbers), checkpoint)
-    shutil.rmtree(numbers)
-    append(delta_spark, numbers, 0, 3)
-    _, error = failure(stream(delta_spark, numbers), checkpoint)
+    if is_replaced:
+        delta_spark.sql(f"CREATE OR REPLACE TABLE delta.`{numbers}` USING delta AS SELECT id FROM range(3)")
+    else:
+        shutil.rmtree(numbers)
+        append(delta_spark, numbers, 0, 3)
+    _, error = failure(stream(delta_spark, numbers, skipChangeCommits=True), checkpoint)
     assert error.error_class == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 

@@ -146,7 +146,7 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
         )
     require_text(definition.description, "The description of a table")
     return Metadata(
-        id=str(uuid.uuid4()) if before is None else before.metadata.id,
+        id=str(uuid.uuid4()),  # also of a replacement: streams of the table before must not go on with its rows
         schema_string=schema_to_json(definition.schema),
         partition_columns=resolve_partitioning(definition.schema, definition.partition_columns),
         configuration={**lasting_properties(before), **default_properties(definition.properties, definition.defaults)},

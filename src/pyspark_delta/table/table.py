@@ -139,7 +139,7 @@ class Table(
         `schema` is a text of column definitions as in CREATE TABLE, such as `id BIGINT NOT NULL, day DATE GENERATED
         ALWAYS AS (CAST(at AS DATE)), at TIMESTAMP`; a mapping of names to types; a schema of PyArrow or another object
         with `__arrow_c_schema__`; or the schema of a table. `if_exists` is `error`, `ignore` (the existing table is
-        opened), or `replace` (only its id and its history stay).
+        opened), or `replace` (only its history stays).
 
         Raises TableAlreadyExistsError, and InvalidOperationError and InvalidOptionError for a wrong definition.
         """

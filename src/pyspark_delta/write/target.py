@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -127,10 +128,11 @@ def _replacing(
     options: WriteOptions,
     defaults: Mapping[str, str],
 ) -> Target:
-    """Return a table that keeps only its id and its history."""
+    """Return a table that keeps only its history. Its new id stops streams of the table before."""
     schema = keep_identities(stored_columns(data), before.schema)
     metadata = replace(
         before.metadata,
+        id=str(uuid.uuid4()),
         schema_string=schema_to_json(schema),
         partition_columns=resolve_partitioning(schema, options.partition_by or ()),
         configuration=default_properties({**lasting_properties(before), **options.properties}, defaults),

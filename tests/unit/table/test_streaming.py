@@ -116,6 +116,17 @@ def test_an_offset_of_another_table_is_refused(location: str, tmp_path: Path) ->
         other.stream(offset.offset)
 
 
+def test_a_stream_does_not_go_on_in_a_table_that_replaced_its_own(location: str) -> None:
+    table = Table.open(location)
+    stream = table.stream(skip_change_commits=True)
+    list(stream)
+    Table.create(location, table.schema, if_exists="replace").append({"id": [1000]})
+    with pytest.raises(InvalidOffsetError, match="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"):
+        stream.next()
+    with pytest.raises(InvalidOffsetError, match="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"):
+        Table.open(location).stream(stream.offset, skip_change_commits=True)
+
+
 def test_an_old_version_cannot_be_streamed(location: str) -> None:
     with pytest.raises(InvalidOperationError, match="starting_version=3"):
         Table.open(location, version=2).stream()
