@@ -131,6 +131,15 @@ def test_clustering_columns_go_back(tmp_path: Path) -> None:
     assert table.snapshot.clustering_columns() == ["s"]
 
 
+def test_the_table_before_a_replacement_comes_back_with_its_id(tmp_path: Path) -> None:
+    """Streams of the replacement stop, as with delta-spark."""
+    first = make(tmp_path).metadata.id
+    replacement = Table.create(tmp_path, "other INT", if_exists="replace").metadata.id
+    table = Table.open(tmp_path)
+    table.restore(1)
+    assert table.metadata.id == first != replacement
+
+
 def test_in_commit_timestamps_stay_enabled(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.alter().set_properties({"delta.enableInCommitTimestamps": "true"})
