@@ -205,6 +205,13 @@ def test_longer_texts(sql: SparkSession, path: str) -> None:
     assert {tuple(row) for row in found} == {("abc", None), ("abcd", None), (None, "abcd")}
 
 
+@pytest.mark.since("4.0")  # 3.5 has no collations
+def test_texts_of_a_query_keep_their_collation(sql: SparkSession, path: str) -> None:
+    for statement in ("CREATE", "CREATE OR REPLACE"):
+        sql.sql(f"{statement} TABLE delta.`{path}-collated` AS SELECT 'a' COLLATE UNICODE_CI AS s, struct('b') AS t")
+        assert sql.sql(f"SELECT count(*) FROM delta.`{path}-collated` WHERE s = 'A'").head() == (1,)
+
+
 def test_replace_columns(sql: SparkSession, path: str) -> None:
     """Columns keep their values by name; what could be a rename is refused."""
     sql.sql("ALTER TABLE defined REPLACE COLUMNS (K INT COMMENT 'of k', new DATE, id INT, s STRING)")

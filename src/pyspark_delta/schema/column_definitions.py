@@ -85,9 +85,10 @@ def parse_data_type(text: str) -> DataType:
 def parse_column(name: str, text: str) -> StructField:
     """Return a column of the type that a text names; the declared length of char and varchar is in its metadata."""
     try:
-        parsed = exp.DataType.build(text, dialect=_DIALECT)
-    except (sqlglot_errors.SqlglotError, ValueError) as error:
-        raise _invalid(text, f"a type for the column '{name}', such as 'bigint'", error) from None
+        # <> would be an operator; `DataType.build` ignores what follows a type, such as NOT NULL
+        parsed = sqlglot.parse_one(text.replace("<>", "< >"), read=_DIALECT, into=exp.DataType)
+    except (sqlglot_errors.SqlglotError, ValueError):
+        raise _invalid(text, f"a type for the column '{name}', such as 'bigint', and nothing else") from None
     data_type = _data_type(parsed)
     return StructField(name, data_type, True, length_metadata(parsed, data_type))
 
@@ -128,6 +129,8 @@ def _identity(found: exp.GeneratedAsIdentityColumnConstraint) -> dict[str, objec
 
 
 def _data_type(parsed: Any) -> DataType:
+    if parsed.args.get("collate") is not None:
+        raise _invalid(parsed.sql(_DIALECT), "supported without Spark, which knows the collations")
     inner = parsed.expressions
     kind = getattr(parsed.this, "value", "")  # an interval has none
     match kind:

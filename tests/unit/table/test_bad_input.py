@@ -412,3 +412,15 @@ def test_a_full_disk_is_named(table: Table) -> None:
             check_refused(table, lambda t, write=write: write(t, rows(0)), StorageError, "Cannot write '.*part-")  # type: ignore[misc]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    ["INT NOT NULL", "INT, b INT", "STRING COLLATE UNICODE_CI", "ARRAY<STRING COLLATE UNICODE_CI>", "INT x", ""],
+)
+def test_the_text_of_a_type_holds_nothing_else(tmp_path: Path, data_type: str) -> None:
+    """It would be ignored: the column would be null, or compare in another way than declared."""
+    table = Table.create(tmp_path, "id INT")
+    with pytest.raises(InvalidOperationError, match=r"and nothing else|collations"):
+        table.alter().add_column("z", data_type)
+    assert Table.open(tmp_path).version == 0

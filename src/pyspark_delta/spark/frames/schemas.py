@@ -22,18 +22,22 @@ if TYPE_CHECKING:
 # Prefixes of field metadata that Spark must not get: column mapping, generation expressions, type changes (C431),
 # defaults, because Spark evaluates their SQL text in the schema of a read, and collations, because it cannot read their
 # versions.
-_INTERNAL = ("delta.", "parquet.field.", CURRENT_DEFAULT, EXISTS_DEFAULT, "__COLLATIONS")
+_COLLATIONS = "__COLLATIONS"
+_INTERNAL = ("delta.", "parquet.field.", CURRENT_DEFAULT, EXISTS_DEFAULT, _COLLATIONS)
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
 
-def to_spark(schema: StructType) -> SparkStruct:
+def to_spark(schema: StructType, *, collated: bool = False) -> SparkStruct:
     """Return the logical schema for Spark: all fields nullable, without the metadata that only the protocol uses.
+
+    With `collated`, texts keep their collations, which must be those of this Spark.
 
     A file may lack a column that is declared NOT NULL (C374), and Spark would answer `IS NULL` from the declaration.
     Raises UnsupportedTableError for a type that this Spark does not have.
     """
     check_types(schema)
-    return SparkStruct.fromJson(_readable(type_to_json(with_loadable_types(schema))))
+    hidden = tuple(key for key in _INTERNAL if not collated or key != _COLLATIONS)
+    return SparkStruct.fromJson(_readable(type_to_json(with_loadable_types(schema)), hidden))
 
 
 def from_spark(schema_of: Callable[[], SparkStruct]) -> StructType:
@@ -85,20 +89,18 @@ def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
     return found
 
 
-def _readable(value: Any) -> Any:
+def _readable(value: Any, hidden: tuple[str, ...]) -> Any:
     if isinstance(value, list):
-        return [_readable(item) for item in value]
+        return [_readable(item, hidden) for item in value]
     if not isinstance(value, dict):
         return value
     if value.get("type") == "udt":
         return value
-    readable = {key: _readable(item) for key, item in value.items() if key != "metadata"}
+    readable = {key: _readable(item, hidden) for key, item in value.items() if key != "metadata"}
     readable |= {key: True for key in _NULLABILITY if key in value}
-    return readable | ({"metadata": _public(value["metadata"])} if "metadata" in value else {})
-
-
-def _public(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL)}
+    if "metadata" in value:
+        readable["metadata"] = {key: kept for key, kept in value["metadata"].items() if not key.startswith(hidden)}
+    return readable
 
 
 def _nullable(data_type: DataType) -> DataType:

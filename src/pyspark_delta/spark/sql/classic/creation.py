@@ -143,7 +143,7 @@ class Creation:
             else:
                 self._create(destination, made, mode)
 
-        target = Target(parts, to_spark(made.definition.schema))
+        target = Target(parts, to_spark(made.definition.schema, collated=True))
         return StagedDeltaTable(self._session, target, write, finish)
 
 
