@@ -13,7 +13,7 @@ from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-_LENGTH = re.compile(r"\(([0-9]+)\)")
+_LENGTH = re.compile(r"(?:var)?char\(([0-9]+)\)")
 _SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
@@ -121,7 +121,7 @@ def _condition(
     element = f"e{depth}"
     match data_type:
         case _ if path in lengths:
-            length = _LENGTH.search(lengths[path])  # others may be of any length
+            length = _LENGTH.fullmatch(lengths[path])  # others may be of any length
             return f"coalesce(length({value}) <= {int(length[1])}, true)" if length else ""
         case ArrayType(inner):
             return _every(value, _condition(element, inner, lengths, (*path, "element"), depth + 1), element)
