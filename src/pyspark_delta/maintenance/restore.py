@@ -180,7 +180,7 @@ def _restored_metadata(before: TableConfiguration, target: TableConfiguration) -
         if known:
             properties[highest.name] = max(known, key=int)
     properties |= lasting_properties(before)
-    metadata = replace(target.metadata, configuration=properties)  # the id is that of a table that was replaced since
+    metadata = replace(target.metadata, configuration=properties)  # with its id: a replacement has another
     restored = TableConfiguration(target.protocol, metadata, target.location)
     marks = {field.name: field.metadata[IDENTITY_MARK] for field in before.schema if IDENTITY_MARK in field.metadata}
     return move_marks(restored, marks) or metadata

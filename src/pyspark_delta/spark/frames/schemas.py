@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.errors import CorruptLogError, SchemaMismatchError
 from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT, EXISTS_DEFAULT
+from pyspark_delta.schema.inner_names import COLLATIONS_KEY
 from pyspark_delta.schema.json import MAX_DEPTH, parse_schema, type_to_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.classes import classic_frame
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 # Prefixes of field metadata that Spark must not get: column mapping, generation expressions, type changes (C431),
 # defaults, because Spark evaluates their SQL text in the schema of a read, and collations, because it cannot read their
 # versions.
-_COLLATIONS = "__COLLATIONS"
-_INTERNAL = ("delta.", "parquet.field.", CURRENT_DEFAULT, EXISTS_DEFAULT, _COLLATIONS)
+_INTERNAL = ("delta.", "parquet.field.", CURRENT_DEFAULT, EXISTS_DEFAULT, COLLATIONS_KEY)
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
 
@@ -36,7 +36,7 @@ def to_spark(schema: StructType, *, collated: bool = False) -> SparkStruct:
     Raises UnsupportedTableError for a type that this Spark does not have.
     """
     check_types(schema)
-    hidden = tuple(key for key in _INTERNAL if not collated or key != _COLLATIONS)
+    hidden = tuple(key for key in _INTERNAL if not collated or key != COLLATIONS_KEY)
     return SparkStruct.fromJson(_readable(type_to_json(with_loadable_types(schema)), hidden))
 
 

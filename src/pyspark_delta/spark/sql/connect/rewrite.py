@@ -29,7 +29,7 @@ from pyspark_delta.spark.sql.targets import is_path_name
 class Spliced:
     """A query whose tables are frames: pieces of text, and between them the frames.
 
-    `arguments` are the values of its parameters, all of which have names.
+    `arguments` are the values of its parameters by name.
     """
 
     pieces: tuple[str, ...]
