@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import hmac
 import importlib
+import json
 import logging
 import os
 import shutil
@@ -93,6 +94,53 @@ def s3_options(s3_endpoint: str) -> dict[str, str]:
         "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": s3_endpoint,
     }
+
+
+# S3's server takes a signature as it is, and refuses requests without one.
+_ANY_SIGNATURE = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+
+
+class _SpokenAsCloudStorage:
+    """Lets an application that speaks S3's interface answer to Google Cloud Storage's XML interface.
+
+    Both have the same requests and documents. What differs are names of headers, and the condition of a put: a
+    generation of 0 there is an object that does not exist.
+    """
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        environ["HTTP_AUTHORIZATION"] = _ANY_SIGNATURE
+        generation = environ.pop("HTTP_X_GOOG_IF_GENERATION_MATCH", None)
+        if generation is not None:
+            assert generation == "0", f"Only new objects are put on a condition, not those of generation {generation}."
+            environ["HTTP_IF_NONE_MATCH"] = "*"
+        source = environ.pop("HTTP_X_GOOG_COPY_SOURCE", None)
+        if source is not None:
+            environ["HTTP_X_AMZ_COPY_SOURCE"] = source
+        return self._application(environ, start_response)
+
+
+@pytest.fixture(scope="session")
+def gcs_options() -> Iterator[dict[str, str]]:
+    """Options for a server with Google Cloud Storage's XML interface and the bucket `contract`."""
+    pytest.importorskip("obstore", reason="needs the extra `cloud`")
+    applications = pytest.importorskip("moto.moto_server.werkzeug_app", reason="needs moto[server]")
+    serving = importlib.import_module("werkzeug.serving")
+    _make_puts_atomic()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    application = applications.DomainDispatcherApplication(applications.create_backend_app)
+    server = serving.make_server("127.0.0.1", 0, _SpokenAsCloudStorage(application), threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/contract", method="PUT")).close()
+    account = {"gcs_base_url": endpoint, "disable_oauth": True, "client_email": "", "private_key": ""}
+    yield {"google_service_account_key": json.dumps({**account, "private_key_id": ""}), "allow_http": "true"}
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture(scope="session")
