@@ -417,6 +417,18 @@ CASES: dict[str, list[str]] = {
     ],
     "date_sub": ["date_sub(dt, n)", "date_sub(ntz, 5)", "date_sub(dt, NULL)"],
     "datediff": ["datediff(dt, dt2)", "date_diff(ts, dt2)", "datediff(dt, DATE '2024-01-01')"],
+    "current_date": [
+        "current_date() >= DATE '2026-01-01'",
+        "datediff(current_date, curdate())",
+        "current_date() = to_date(now())",
+        "date_sub(current_date(), n) < current_date() + INTERVAL 1 DAY",
+    ],
+    "current_timestamp": [
+        "current_timestamp = now()",
+        "current_timestamp() - INTERVAL 7 DAYS > TIMESTAMP '2026-01-01 00:00:00'",
+        "ts < now()",
+    ],
+    "localtimestamp": ["localtimestamp() >= TIMESTAMP_NTZ '2026-01-01 00:00:00'"],
     "add_months": [
         "add_months(dt, 1)",
         "add_months(dt, n)",

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
+from pyspark_delta.expressions.current_time import one_moment
 from pyspark_delta.expressions.functions.registry import is_portable
 from pyspark_delta.expressions.literals import INTEGRAL_BITS, NotExactError, zone_of
 from pyspark_delta.expressions.name_resolution import find_fields
@@ -93,11 +94,13 @@ def inexact_reason(
 
 def _condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression:
     node, shown = (parse(text), text) if isinstance(text, str) else (text, text.sql(dialect="spark"))
-    return _session_independent(_Binder(shown, schema, names, time_zone).condition(node))
+    with one_moment():
+        return _session_independent(_Binder(shown, schema, names, time_zone).condition(node))
 
 
 def _value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression:
-    found = _session_independent(_Binder(text, schema, names, time_zone).value(parse(text)))
+    with one_moment():
+        found = _session_independent(_Binder(text, schema, names, time_zone).value(parse(text)))
     if is_same_type(type_of(found), data_type):
         return found
     if not isinstance(found, Literal) and {type_of(found), data_type} <= INTEGRAL_BITS.keys():

@@ -111,6 +111,8 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
     match node:
         case exp.Anonymous():
             return _named(str(node.this).lower(), list(node.expressions))
+        case exp.CurrentDate() | exp.CurrentTimestamp():
+            return keyword_of(node), []
         case exp.BitwiseNot():
             return "bit_not", [node.this]
         case exp.If():
@@ -147,6 +149,13 @@ def require_grouping(node: exp.Expression) -> None:
 def is_negated(node: exp.Expression) -> bool:
     """True for NOT LIKE and the like, which the SQL library may parse as one node."""
     return bool(node.args.get("negate") or (isinstance(node, exp.Escape) and node.this.args.get("negate")))
+
+
+def keyword_of(node: exp.Expression) -> str:
+    """Return the name of a function that is called without brackets, such as `CURRENT_DATE`; "" for another node."""
+    if isinstance(node, exp.CurrentDate):
+        return "current_date"
+    return "current_timestamp" if isinstance(node, exp.CurrentTimestamp) else ""
 
 
 def function_name(node: exp.Expression | exp.Func) -> str:

@@ -15,12 +15,14 @@ from typing import TypeAlias, cast
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
 from pyspark_delta.expressions.casts import cast_as_asked
+from pyspark_delta.expressions.current_time import one_moment
+from pyspark_delta.expressions.folding import folded
 from pyspark_delta.expressions.functions.dates import add_interval, interval_of
 from pyspark_delta.expressions.functions.registry import bind_call
 from pyspark_delta.expressions.functions.signature import Site
 from pyspark_delta.expressions.literals import NotExactError, number_literal, zone_of
 from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded, suggestion
-from pyspark_delta.expressions.operators import CASTS, call_of, data_type_of, is_negated, require_grouping
+from pyspark_delta.expressions.operators import CASTS, call_of, data_type_of, is_negated, keyword_of, require_grouping
 from pyspark_delta.expressions.syntax import parse, short
 from pyspark_delta.expressions.text import columns_of, is_plain
 from pyspark_delta.expressions.tree import (
@@ -85,7 +87,8 @@ def parse_predicate(
         if keep:
             return Opaque(text)
         raise
-    return Binder(text, schema, zone, keep).condition(node)
+    with one_moment():
+        return Binder(text, schema, zone, keep).condition(node)
 
 
 def bind_part(node: exp.Expression, schema: StructType, time_zone: str) -> Expression:
@@ -141,12 +144,14 @@ class Binder:
         if found is None:
             raise NotExactError(f"Arrow does not compute {_sql(node)} exactly as Spark does")
         name, arguments = found
+        if keyword_of(node) and find_fields((name,), self.schema):  # as in Spark, a column goes before the keyword
+            raise NotExactError(f"{name} is a column too; the column is `{name}` in backticks, the function {name}()")
         if name in CASTS and len(arguments) == 1:
             return self.converted(arguments[0], CASTS[name])
         if name in ("add", "subtract") and isinstance(arguments[1], exp.Interval):
             return self.moved(name, arguments[0], arguments[1])
         bind = self.value if name in ("isnull", "isnotnull") else self.ordered
-        bound = bind_call(Site(name, tuple(bind(argument) for argument in arguments), self.zone, self.keep))
+        bound = folded(bind_call(Site(name, tuple(bind(argument) for argument in arguments), self.zone, self.keep)))
         return Not(bound) if is_negated(node) else bound
 
     def moved(self, name: str, moment: exp.Expression, interval: exp.Expression) -> Expression:
@@ -158,7 +163,7 @@ class Binder:
             raise NotExactError("an interval is added only if it is a constant of one unit, such as INTERVAL 3 DAY")
         operand = self.value(moment)
         found = interval_of(str(amount.this), str(interval.args["unit"].this))
-        return add_interval(operand, found, sign, Site("an interval", (operand,), self.zone))
+        return folded(add_interval(operand, found, sign, Site("an interval", (operand,), self.zone)))
 
     def converted(self, node: exp.Expression, target: DataType) -> Expression:
         return cast_as_asked(self.ordered(node), target, self.zone, keep=self.keep)

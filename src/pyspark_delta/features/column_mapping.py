@@ -75,10 +75,14 @@ class ColumnMapping(TableFeature):
         """Refuse a change of the mode, except from none to name: files resolve their columns by it."""
         old, new = mapping_mode(before), mapping_mode(configuration)
         if keeps_files and old != new and (old, new) != ("none", "name"):
+            remedy = (
+                "ALTER TABLE ... DROP FEATURE columnMapping, or drop_feature, rewrites the files without it."
+                if new == "none"
+                else "A table without mapping can be set to 'name'; for any other change, write a new table."
+            )
             raise InvalidOperationError(
                 f"The column mapping mode of a table cannot change from '{old}' to '{new}', because existing files "
-                "were written in the old mode. A table without mapping can be set to 'name'; for any other change, "
-                "write a new table.",
+                f"were written in the old mode. {remedy}",
                 error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
                 before=old,
                 after=new,

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.current_time import one_moment
 from pyspark_delta.interpreter import definitions, listings, maintenance, rows
 from pyspark_delta.interpreter.session import Session
 from pyspark_delta.parser import Statement, parse_any, split
@@ -33,7 +34,8 @@ def execute(text: str, session: Session, arguments: Arguments = None) -> pa.Tabl
 
 def run(statement: Statement, session: Session) -> pa.Table:
     """Carry out a statement that was parsed. Raises the errors of the statement."""
-    return _HANDLERS[type(statement)](statement, session)
+    with one_moment():
+        return _HANDLERS[type(statement)](statement, session)
 
 
 def _query(statement: Query, session: Session) -> pa.Table:

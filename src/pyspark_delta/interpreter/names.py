@@ -11,7 +11,16 @@ from pyspark_delta.catalog import names as catalog_names
 from pyspark_delta.catalog.connections import connected_catalog, find_catalog
 from pyspark_delta.catalog.contract import TableName as NameInCatalog
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOperationError, TableNotFoundError
-from pyspark_delta.parser.values import TableName, TablePath, TableReference, TimestampAsOf, TimeTravel, VersionAsOf
+from pyspark_delta.interpreter.values import computed_time
+from pyspark_delta.parser.values import (
+    SqlText,
+    TableName,
+    TablePath,
+    TableReference,
+    TimestampAsOf,
+    TimeTravel,
+    VersionAsOf,
+)
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import join
@@ -31,7 +40,10 @@ class Target:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
     def open(self, time: TimeTravel | None = None) -> Table:
-        """Open the table. Raises as `Table.open` and `Table.for_name`, InvalidOperationError for a time to compute."""
+        """Open the table.
+
+        Raises as `Table.open` and `Table.for_name`, InvalidOperationError for a time that cannot be computed.
+        """
         version, timestamp = travel(time)
         if self.name is not None:
             return Table.for_name(str(self.name), version=version, timestamp=timestamp)
@@ -56,18 +68,14 @@ class Target:
 
 
 def travel(time: TimeTravel | None) -> tuple[int | None, str | datetime | None]:
-    """Return version and timestamp of a point in time. Raises InvalidOperationError for one that must be computed."""
+    """Return version and timestamp of a point in time. Raises InvalidOperationError for one that cannot be computed."""
     match time:
         case None:
             return None, None
         case VersionAsOf(version):
             return version, None
-        case TimestampAsOf(str() | datetime() as timestamp):
-            return None, timestamp
-    raise InvalidOperationError(
-        f"The time '{time.timestamp}' must be a literal, such as TIMESTAMP AS OF '2026-01-31'.",
-        error_class="DELTA_TIMESTAMP_INVALID",
-    )
+        case TimestampAsOf(timestamp):
+            return None, computed_time(timestamp.text) if isinstance(timestamp, SqlText) else timestamp
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, MissingDependencyError, from_text
+from pyspark_delta.expressions.operators import keyword_of
 from pyspark_delta.interpreter.literals import with_plain_strings
 from pyspark_delta.interpreter.references import name_of, parse_query, table_references, time_of
 from pyspark_delta.interpreter.values import rows_of_values
@@ -136,6 +137,7 @@ def _name_columns(tree: Any) -> None:
         if found.output_name or found.is_star:
             continue
         name = "count(1)" if found.sql() == "COUNT(*)" else found.sql("spark", normalize_functions="lower")
+        name = f"{keyword_of(found)}()" if keyword_of(found) else name
         if isinstance(found, exp.Binary):
             name = f"({name})"
         expressions = tree.selects

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.interpreter.values import computed_time
 from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors
 from pyspark_delta.parser.values import TableName, TimestampAsOf, TimeTravel, VersionAsOf
 
@@ -66,16 +67,17 @@ def name_of(node: exp.Table) -> TableName:
 
 
 def time_of(node: exp.Table) -> TimeTravel | None:
-    """Return the point in time of a reference. Raises InvalidOperationError for one that must be computed."""
+    """Return the point in time of a reference. Raises InvalidOperationError for one that cannot be computed."""
     version = node.args.get("version")
     if version is None:
         return None
     value = version.expression
     if version.this == "VERSION" and isinstance(value, exp.Literal) and value.name.isdecimal():
         return VersionAsOf(int(value.name))
-    if version.this == "TIMESTAMP" and isinstance(value, exp.Literal) and value.is_string:
-        return TimestampAsOf(value.name)
+    if version.this == "TIMESTAMP":
+        literal = isinstance(value, exp.Literal) and value.is_string
+        return TimestampAsOf(value.name if literal else computed_time(value.sql(_DIALECT)))
     raise InvalidOperationError(
-        f"{version.sql(_DIALECT)} must have a literal: VERSION AS OF 3, or TIMESTAMP AS OF '2026-01-31'.",
+        f"{version.sql(_DIALECT)} must have a number: VERSION AS OF 3, or TIMESTAMP AS OF '2026-01-31'.",
         error_class="DELTA_TIMESTAMP_INVALID",
     )

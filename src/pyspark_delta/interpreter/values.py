@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from pyspark_delta.expressions.exact import exact_value, inexact_reason
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.values import SqlText
 from pyspark_delta.schema.arrow import to_arrow
-from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.schema.types import TIMESTAMP, ArrayType, DataType, MapType, StructField, StructType
 
 _NO_COLUMNS = StructType(())
 _ONE_ROW = pa.record_batch([pa.nulls(1)], names=["_"])
@@ -96,6 +97,22 @@ def constant(text: str, field: StructField) -> pa.Array:
             f"{f': {reason}' if reason else ''}. Give a literal of that type, or a cast to it."
         )
     return compute(expression, _ONE_ROW).cast(to_arrow(field.type, all_nullable=True))
+
+
+def computed_time(text: str) -> datetime:
+    """Return the point in time that an expression of constants has. Raises InvalidOperationError."""
+    expression = exact_value(text, TIMESTAMP, _NO_COLUMNS, _no_column, _UTC)
+    if expression is None:
+        reason = inexact_reason(text, _NO_COLUMNS, _no_column, _UTC, TIMESTAMP)
+        raise InvalidOperationError(
+            f"The time {text} is not computed without Spark: {reason}. Give a literal, such as TIMESTAMP AS OF "
+            "'2026-01-31', or current_timestamp() plus or minus an interval.",
+            error_class="DELTA_TIMESTAMP_INVALID",
+        )
+    found = compute(expression, _ONE_ROW)[0].as_py()
+    if found is None:
+        raise InvalidOperationError(f"The time {text} is NULL. Give a time.", error_class="DELTA_TIMESTAMP_INVALID")
+    return cast(datetime, found)
 
 
 def _nested(text: str, field: StructField) -> pa.Array | None:

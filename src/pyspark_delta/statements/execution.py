@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError, DeltaError
+from pyspark_delta.expressions.current_time import one_moment
 from pyspark_delta.logs import logger, timed
 from pyspark_delta.progress import operation
 from pyspark_delta.snapshot import Snapshot
@@ -40,7 +41,7 @@ def execute(
     files of an attempt whose commit cannot succeed any more are deleted.
     """
     start = time.perf_counter()
-    with operation():
+    with operation(), one_moment():
         staged = _execute(current, statement, limit, transaction)
     outcome = "was done before" if staged is None else "changed no row" if staged.draft is None else "is done"
     _log.info("%s %s, %.3f s", statement.name, outcome, time.perf_counter() - start)

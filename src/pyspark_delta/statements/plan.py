@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.display import counted, html_facts
 from pyspark_delta.errors import ConcurrentWriteError
+from pyspark_delta.expressions.current_time import one_moment
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.snapshot import Snapshot
@@ -89,7 +90,8 @@ def plan_change(
     nothing. Raises as staging the statement does about its conditions and values.
     """
     snapshot = current()
-    found = statement.find(snapshot)
+    with one_moment():
+        found = statement.find(snapshot)
     deleted = delete_rows(snapshot.location, snapshot.storage_options, found.candidates, found.rows.value.deletions)
     updated, removed = deleted.updated, pa.concat_tables([found.removed_whole, deleted.removed])
     rewrites = bool(updated.num_rows) and not found.target.uses_vectors

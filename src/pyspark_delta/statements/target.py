@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,8 @@ from pyspark_delta.write.written import has_row_ids
 
 Condition: TypeAlias = Any
 """SQL text, or an expression that the session's engine knows: a Column of PySpark."""
+
+_CURRENT_TIME = re.compile(r"\b(?:curdate|current_date|current_timestamp|localtimestamp|now)\b", re.IGNORECASE)
 
 FILE, ROW = "__pyspark_delta_file", "__pyspark_delta_row"
 """Columns of the rows of a target: the number of the file among those that are read, and the position in it."""
@@ -91,6 +94,8 @@ class Target:
     cost: CostModel = DEFAULT
     tasks: TaskRunner | None = None
     client: str = ""
+    has_one_clock: ClassVar[bool] = True
+    """True if what compares rows with the current time has the same moment as what skips files by it."""
 
     @property
     def configuration(self) -> TableConfiguration:
@@ -140,6 +145,10 @@ class Target:
     # ---------------------------------------------------------------------------------------------------- files
     def predicate(self, condition: str) -> Expression:
         """Return the part of the condition by which files can be skipped."""
+        if self.has_one_clock and _CURRENT_TIME.search(condition):
+            exact = self.exact_condition(condition)
+            if exact is not None:
+                return exact
         return parse_predicate(condition, self.snapshot.schema, on_opaque="keep", time_zone=self.time_zone)
 
     def exact_condition(self, condition: str) -> Expression | None:

@@ -39,6 +39,7 @@ from pyspark_delta.table.streaming import StreamedTable
 from pyspark_delta.table.upkeep import KeptTable
 from pyspark_delta.table.writes import CommitInfo, Txn, WritableTable
 from pyspark_delta.table.writing import Place, provenance, write
+from pyspark_delta.transaction.protocol_upgrade import features_of
 from pyspark_delta.write.options import parse_mode
 
 
@@ -280,7 +281,7 @@ class Table(
             "properties": dict(metadata.configuration),
             "minReaderVersion": protocol.min_reader_version,
             "minWriterVersion": protocol.min_writer_version,
-            "tableFeatures": sorted(protocol.listed_features),
+            "tableFeatures": sorted(features_of(protocol)),
         }
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:

@@ -73,7 +73,9 @@ def test_c384_create_table_declares_constraints(run: Run, tmp_path: Path) -> Non
     table = Table.open(tmp_path / "t")
     assert table.metadata.configuration == {"delta.constraints.t_chk_1": "id > 0", "delta.constraints.few": "k < 10"}
     assert table.version == 0
-    assert table.detail()["minWriterVersion"] == 3  # of checkConstraints
+    detail = table.detail()
+    assert detail["minWriterVersion"] == 3
+    assert detail["tableFeatures"] == ["appendOnly", "checkConstraints", "invariants"]  # of the version, without a list
     for row in ("(0, 1)", "(1, 10)"):
         with pytest.raises(ConstraintViolationError):
             run(f"INSERT INTO t VALUES {row}")

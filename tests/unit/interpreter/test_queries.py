@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pyspark_delta import sql
+from pyspark_delta import Table, sql
 from pyspark_delta.errors import (
+    DeltaError,
     InvalidOperationError,
     InvalidOptionError,
     MissingDependencyError,
@@ -74,6 +75,15 @@ def test_the_change_feed_is_a_table_function(orders: Run, tmp_path: Path, engine
         assert [tuple(row.values()) for row in found] == kinds, call
 
 
+def test_the_time_of_a_version_may_be_computed(orders: Run, tmp_path: Path) -> None:
+    [*_, created] = Table.open(tmp_path / "orders").history()
+    last = int(created["timestamp"].timestamp() * 1000) + 1
+    for time in (f"timestamp_millis({last})", f"timestamp_millis({last + 3_600_000}) - INTERVAL 1 HOUR"):
+        assert orders(f"SELECT count(*) AS n FROM orders TIMESTAMP AS OF {time} AS o") == [{"n": 0}], time
+    with pytest.raises(DeltaError, match="before"):
+        orders("SELECT * FROM orders TIMESTAMP AS OF now() - INTERVAL 1 DAY")
+
+
 def test_columns_have_sparks_names_and_types(orders: Run, tmp_path: Path) -> None:
     found = sql("SELECT count(*), sum(id), id + 1, s FROM orders GROUP BY id, s", tmp_path)
     assert found.schema.names == ["count(1)", "sum(id)", "(id + 1)", "s"]
@@ -92,7 +102,9 @@ def test_a_table_is_named_by_its_path_and_columns_by_the_whole_name(orders: Run,
         ("SELECT * FROM nope", TableNotFoundError, "nope"),
         ("SELECT nope FROM orders", InvalidOperationError, "nope"),
         ("SELECT * FROM orders VERSION AS OF 9", VersionNotFoundError, "9"),
-        ("SELECT * FROM orders TIMESTAMP AS OF current_timestamp()", InvalidOperationError, "must have a literal"),
+        ("SELECT * FROM orders TIMESTAMP AS OF soundex('x')", InvalidOperationError, "soundex.* Give a literal"),
+        ("SELECT * FROM orders TIMESTAMP AS OF CAST(NULL AS TIMESTAMP)", InvalidOperationError, "is NULL"),
+        ("SELECT * FROM orders VERSION AS OF 1 + 1", InvalidOperationError, "must have a number"),
         ("SELECT (1", InvalidOperationError, "expected \\)"),
         ("SELECT * FROM read_csv('/etc/passwd')", InvalidOperationError, "disabled"),
         ("SELECT * FROM `../orders`", InvalidOperationError, "not the name of a table"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +207,36 @@ def test_arguments_never_become_sql(orders: Run) -> None:
 def test_a_statement_is_a_commit_of_its_own(orders: Run, text: str) -> None:
     with pytest.raises(InvalidOperationError, match=r"use pyspark_delta\.Transaction"):
         orders(text)
+
+
+def test_the_current_time_is_one_moment_for_a_statement(run: Run, tmp_path: Path) -> None:
+    before = datetime.now(UTC)
+    run("CREATE TABLE t (id INT, at TIMESTAMP, day DATE, made TIMESTAMP DEFAULT now())")
+    run("INSERT INTO t VALUES (1, now(), current_date(), DEFAULT)")
+    run("INSERT INTO t (id, at, day) VALUES (2, current_timestamp, curdate()), (3, now(), date_sub(current_date, 1))")
+    run("INSERT INTO t (id, at, day) SELECT 4, current_timestamp(), current_date()")
+    first, *two, last = run("SELECT at, made FROM t ORDER BY id")
+    assert [row["at"] for row in two] == [row["made"] for row in two] == [two[0]["at"]] * 2
+    assert before < first["at"] < two[0]["at"] < last["made"] < datetime.now(UTC)
+    run("UPDATE t SET at = now() - INTERVAL 1 HOUR, made = current_timestamp() WHERE at <= now()")
+    assert {row["made"] - row["at"] for row in run("SELECT * FROM t")} == {timedelta(hours=1)}
+    run("MERGE INTO t USING (SELECT 1 AS i) ON t.id = i WHEN MATCHED THEN UPDATE SET at = now(), made = now()")
+    assert run("SELECT count(*) AS n FROM t WHERE at = made") == [{"n": 1}]
+
+
+def test_files_are_skipped_by_the_current_time(run: Run, tmp_path: Path) -> None:
+    run("CREATE TABLE t (at TIMESTAMP)")
+    run("INSERT INTO t VALUES (TIMESTAMP'2020-01-01 00:00:00')")
+    run("INSERT INTO t VALUES (now())")
+    for file in Table.open(tmp_path / "t").files()["path"].to_pylist():
+        (tmp_path / "t" / file).unlink()  # statistics say which files have the rows, so none is read
+    assert run("DELETE FROM t WHERE at < now() - INTERVAL 7 DAYS") == [{"num_affected_rows": 1}]
+    assert Table.open(tmp_path / "t").snapshot.num_files() == 1
+
+
+def test_a_column_goes_before_a_function_without_brackets(run: Run) -> None:
+    run("CREATE TABLE t (`current_date` DATE)")
+    run("INSERT INTO t VALUES (DATE'2020-01-01')")
+    with pytest.raises(InvalidOperationError, match=r"the column is `current_date` in backticks"):
+        run("DELETE FROM t WHERE current_date < DATE'2021-01-01'")
+    assert run("DELETE FROM t WHERE `current_date` < current_date()") == [{"num_affected_rows": 1}]

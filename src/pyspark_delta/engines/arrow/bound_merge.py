@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
@@ -14,6 +13,7 @@ from pyspark_delta.engines.arrow.values import NewValue, ValueBinder, expression
 from pyspark_delta.engines.contract import CannotRun
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions.current_time import current_time
 from pyspark_delta.expressions.exact import Names, exact_condition, inexact_reason, names_of_table
 from pyspark_delta.expressions.name_resolution import find_fields, is_padded
 from pyspark_delta.expressions.syntax import parse
@@ -197,7 +197,7 @@ class _Binder:
         self._sides = SideNames(self._schema, target.alias, source)
         rules = row_rules(target.configuration)
         self._computed = {column.name: column for column in rules.computed}
-        self._rules, self._now = RuleBinder(target), datetime.now(UTC)
+        self._rules, self._now = RuleBinder(target), current_time()
 
     def clause(self, given: Clause) -> BoundClause | CannotRun:
         """Bind a clause. Raises as `bind_merge`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.violations import violation, watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.errors import ComputationError, InvalidOperationError
+from pyspark_delta.expressions.current_time import current_time
 from pyspark_delta.expressions.evaluate import compute, evaluate
 from pyspark_delta.expressions.exact import exact_condition, exact_value, inexact_reason, names_of_table
 from pyspark_delta.expressions.literals import is_utc, zone_of
@@ -95,7 +96,7 @@ def bind_new_rows(plan: WritePlan, now: datetime | None = None) -> BoundRows:
     for field, place in matched_members(plan.data, table):
         if place is not None:
             check_cast(plan.data.fields[place].type, field.type, field.name, zone)
-    now = now or datetime.now(UTC)
+    now = now or current_time()
     defaults = [(_field(table, c), _default(c, table, zone, now)) for c in _of(planned, ComputedKind.DEFAULT)]
     generated = [(_field(table, c), _generated(c, table, zone)) for c in _of(planned, ComputedKind.GENERATED)]
     checks = [(check, _condition(check, plan)) for check in planned.checks]

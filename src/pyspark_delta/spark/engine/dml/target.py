@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -35,6 +35,7 @@ class SparkTarget(Target):
     then has the alias in its place. Only a classic session has names of several parts.
     """
 
+    has_one_clock: ClassVar[bool] = False  # Spark takes the current time when it runs
     spark: SparkSession
     qualifier: tuple[str, ...] = ()
 

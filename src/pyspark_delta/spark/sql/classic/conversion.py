@@ -78,8 +78,9 @@ def convert_table(spark: SparkSession, statement: ConvertToDelta) -> None:
 
 def _check_kind(name: str, provider: str, statement: ConvertToDelta) -> None:
     if provider != "parquet":
+        found = "is a view" if provider == "view" else f"has the format {provider}"
         raise InvalidOperationError(
-            f"CONVERT TO DELTA converts Parquet tables, but '{name}' is a {provider} one. Nothing was changed. "
+            f"CONVERT TO DELTA converts Parquet tables, but '{name}' {found}. Nothing was changed. "
             "Use CREATE TABLE ... USING delta AS SELECT.",
             error_class="DELTA_CONVERT_NON_PARQUET_TABLE",
         )
