@@ -424,7 +424,7 @@ CASES: dict[str, list[str]] = {
         "date_sub(current_date(), n) < current_date() + INTERVAL 1 DAY",
     ],
     "current_timestamp": [
-        "current_timestamp = now()",
+        "current_timestamp >= TIMESTAMP '2026-01-01 00:00:00' AND now() >= ts",
         "current_timestamp() - INTERVAL 7 DAYS > TIMESTAMP '2026-01-01 00:00:00'",
         "ts < now()",
     ],
