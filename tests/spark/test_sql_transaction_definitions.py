@@ -76,11 +76,8 @@ class Definitions:
                 session.sql("COMMIT")
             assert Table.open(made.split("`")[1]).version == 0
 
-    def test_rows_come_after_the_definition(self, session: SparkSession, made: str) -> None:
-        session.sql("BEGIN TRANSACTION")
-        session.sql(f"DELETE FROM {made} WHERE id = 1")
-        with pytest.raises(InvalidOperationError, match="before the first write"):
-            session.sql(f"ALTER TABLE {made} ADD COLUMN note STRING")
+    def test_the_definition_may_come_after_rows(self, session: SparkSession, made: str) -> None:
+        check_after_rows(session, made)
 
     def test_a_concurrent_change_conflicts(self, session: SparkSession, made: str) -> None:
         session.sql("BEGIN TRANSACTION")
@@ -100,6 +97,33 @@ class Definitions:
             disconnect_catalog(warehouse.name)
 
 
+EXPECTED = [(None, 0), ("changed", 1), (None, 2), ("none", 50)]
+
+
+def found(session: SparkSession, name: str) -> list[Any]:
+    return sorted(session.sql(f"SELECT note, number FROM {name}").collect(), key=lambda row: row[1])
+
+
+def check_after_rows(session: SparkSession, name: str) -> None:
+    """Each statement sees what the ones before it have done."""
+    for statement in (
+        "BEGIN TRANSACTION",
+        f"DELETE FROM {name} WHERE id = 1",
+        f"ALTER TABLE {name} ADD CONSTRAINT few CHECK (id <> 1)",
+        f"INSERT INTO {name} VALUES (7)",
+        f"ALTER TABLE {name} ADD COLUMN note STRING",
+        f"INSERT INTO {name} SELECT max(id) + 1, concat('after ', count(note), ' of ', count(*)) FROM {name}",
+    ):
+        session.sql(statement)
+    expected = [(0, None), (2, None), (7, None), (8, "after 0 of 3")]
+    query = f"SELECT * FROM {name} ORDER BY id"
+    assert session.sql(query).collect() == expected
+    if hasattr(session, "_jsparkSession"):
+        assert session.sql(f"SHOW COLUMNS IN {name}").collect() == [("id",), ("note",)]
+    assert session.sql("COMMIT").columns == ["version"]
+    assert session.sql(query).collect() == expected
+
+
 def check_one_version(session: SparkSession, name: str, path: str | None) -> None:
     def table() -> Any:
         return DeltaTable.forPath(session, path) if path else DeltaTable.forName(session, name)
@@ -108,10 +132,10 @@ def check_one_version(session: SparkSession, name: str, path: str | None) -> Non
     session.sql("BEGIN TRANSACTION")
     for statement in (*STATEMENTS, *ROWS):
         session.sql(statement.format(t=name))
-    assert session.sql(f"SELECT * FROM {name}").columns == ["id"], "queries see what is committed"
+    assert found(session, name) == EXPECTED, "queries see what the transaction does"
+    assert table().toDF().columns == ["id"], "everything else sees what is committed"
     assert session.sql("COMMIT").collect() == [(before + 1,)]
-    found = session.sql(f"SELECT note, number FROM {name}").collect()
-    assert sorted(found, key=lambda row: row[1]) == [(None, 0), ("changed", 1), (None, 2), ("none", 50)]
+    assert found(session, name) == EXPECTED
     detail = table().detail().head()
     assert {"delta.constraints.few", "mine"} <= detail.properties.keys()
     assert detail.properties.keys().isdisjoint({"delta.constraints.more", "other"})
@@ -129,6 +153,11 @@ class TestClassic(Definitions):
         session.sql("CREATE TABLE defined_at_once USING delta AS SELECT id FROM range(3)")
         try:
             check_one_version(session, "defined_at_once", None)
+            for statement in ("BEGIN TRANSACTION", "ALTER TABLE defined_at_once ADD COLUMN last INT"):
+                session.sql(statement)
+            assert session.sql("SELECT * FROM defined_at_once").columns == ["note", "number", "last"]
+            session.sql("ROLLBACK")
+            assert session.sql("SELECT * FROM defined_at_once").columns == ["note", "number"], "of the rollback"
             for statement in ("BEGIN TRANSACTION", "ALTER TABLE defined_at_once ADD COLUMN last INT", "COMMIT"):
                 session.sql(statement)
             java: Any = session
@@ -137,6 +166,14 @@ class TestClassic(Definitions):
             assert list(entry.schema().fieldNames()) == ["note", "number", "last"]
         finally:
             session.sql("DROP TABLE defined_at_once")
+
+    @pytest.mark.since("4.0")
+    def test_tables_of_the_session_catalog_after_rows(self, session: SparkSession) -> None:
+        session.sql("CREATE TABLE defined_later USING delta AS SELECT id FROM range(3)")
+        try:
+            check_after_rows(session, "defined_later")
+        finally:
+            session.sql("DROP TABLE defined_later")
 
     @pytest.mark.since("4.0")
     def test_scripts(self, session: SparkSession, made: str) -> None:

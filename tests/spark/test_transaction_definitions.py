@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.spark.engine.write.save import save
 
 MAPPED = {"delta.columnMapping.mode": "name"}
+FEED = {"delta.enableChangeDataFeed": True}
 
 
 def make(session: SparkSession, path: Path, **options: object) -> str:
@@ -127,14 +128,88 @@ def test_constraints_hold_for_existing_and_for_new_rows(delta_spark: SparkSessio
     with failing(ConstraintViolationError), table_change(delta_spark, path) as txn:
         txn.alter().addConstraint("few", "q < 100")
         txn.append(more)
-    with failing(InvalidOperationError, match="before the first write"), table_change(delta_spark, path) as txn:
-        txn.append(more).alter().addColumn("c", "int")
     with (
         pytest.raises(InvalidOperationError, match="Row tracking cannot be enabled"),
         table_change(delta_spark, path) as txn,
     ):
         txn.alter().setProperties({"delta.enableRowTracking": True})
     assert (Table.open(path).version, len(list(Path(path).rglob("*.parquet")))) == (0, 2)
+
+
+def check_definitions_after_rows(session: SparkSession, path: str) -> None:
+    """One commit that leaves what the operations leave one after another."""
+    table = DeltaTable.forPath(session, path)
+    with table.transaction() as txn:
+        txn.append(session.sql("select 7L id, 49L q, 2 p"))
+        txn.delete("p = 1")
+        change = txn.alter().setProperties(MAPPED).addColumn("note", "string").renameColumn("q", "square")
+        assert sorted(map(tuple, txn.toDF().select("id", "square", "note").collect())) == [
+            (0, 0, None),
+            (1, 1, None),
+            (2, 4, None),
+            (7, 49, None),
+        ]
+        change.addConstraint("few", "id < 3 or id = 7").setNotNull("square").setDefault("note", "'none'")
+        txn.append(session.sql("select 1L id, 64L square, 3 p"))
+        change.addColumn("q", "int")
+        txn.append(txn.toDF().selectExpr("int(sum(id)) q", "1L id", "0L square", "4 p"))
+        assert rows(path, "id") == [(n,) for n in range(6)], "others see nothing yet"
+    expected = [(0, 0, None, None), (1, 1, None, None), (2, 4, None, None), (7, 49, None, None), (1, 64, "none", None)]
+    assert rows(path, "id", "square", "note", "q") == sorted([*expected, (1, 0, "none", 11)], key=repr)
+    opened = Table.open(path)
+    assert (opened.version, opened.snapshot.checksum_differences()) == (1, ())
+
+
+def test_definitions_after_rows(delta_spark: SparkSession, path: str) -> None:
+    check_definitions_after_rows(delta_spark, path)
+
+
+def test_definitions_after_rows_through_connect(plain_connect: SparkSession, tmp_path: Path) -> None:
+    check_definitions_after_rows(plain_connect, make(plain_connect, tmp_path / "t"))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (lambda txn: txn.alter().addConstraint("few", "id < 7"), ConstraintViolationError, "id=7"),
+        (lambda txn: txn.alter().addConstraint("few", "q < 25"), ConstraintViolationError, "q=25"),
+        (lambda txn: txn.setProperties(FEED), InvalidOperationError, "SET TBLPROPERTIES enables"),
+        (lambda txn: txn.setProperties({"delta.appendOnly": True}), InvalidOperationError, "SET TBLPROPERTIES makes"),
+        (
+            lambda txn: txn.setProperties({"delta.enableRowTracking": True}),
+            InvalidOperationError,
+            "Row tracking cannot",
+        ),
+    ],
+)
+def test_a_definition_that_does_not_fit_rows_before_it_is_left_out(
+    delta_spark: SparkSession, path: str, change: Callable[[Any], object], error: type[Exception], match: str
+) -> None:
+    with DeltaTable.forPath(delta_spark, path).transaction() as txn:
+        txn.append(delta_spark.sql("select 7L id, 49L q, 2 p"))
+        txn.delete("id = 0")
+        with pytest.raises(error, match=match):
+            change(txn)
+        txn.setProperties({"mine": "1"})
+    assert (txn.version, rows(path, "id")) == (1, [(n,) for n in (1, 2, 3, 4, 5, 7)])
+    assert Table.open(path).metadata.configuration == {"mine": "1"}
+
+
+def test_conditions_that_were_read_keep_their_columns(delta_spark: SparkSession, path: str) -> None:
+    """Another column has the name of the condition in between: the old one has it again at the end."""
+    DeltaTable.forPath(delta_spark, path).alter().setProperties(MAPPED)
+    with failing(ConcurrentAppendError), table_change(delta_spark, path) as txn:
+        txn.alter().renameColumn("q", "square").addColumn("q", "long")
+        txn.delete("q IS NULL AND id = 77")
+        txn.alter().dropColumns("q").renameColumn("square", "q")
+        save(delta_spark.sql("select 77L id, 49L q, 2 p"), path, "append")
+
+
+def test_rows_from_the_table_of_the_transaction_conflict(delta_spark: SparkSession, path: str) -> None:
+    with failing(ConcurrentAppendError), table_change(delta_spark, path) as txn:
+        txn.delete("p = 1")
+        txn.append(txn.toDF().selectExpr("max(id) id", "count(*) q", "5 p"))
+        save(delta_spark.sql("select 9L id, 49L q, 2 p"), path, "append")
 
 
 def test_a_concurrent_change_of_the_definition_conflicts(delta_spark: SparkSession, path: str) -> None:

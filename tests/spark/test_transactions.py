@@ -113,9 +113,6 @@ def test_an_exception_discards_everything(delta_spark: SparkSession, path: str) 
 def test_what_one_transaction_cannot_do(delta_spark: SparkSession, path: str) -> None:
     table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 7L id, 0 p")
     before = data_files(path)
-    for second, given in {"setProperties": {"a": "b"}, "unsetProperties": "a"}.items():
-        with failing(InvalidOperationError, match="first write"), table.transaction() as txn:
-            getattr(txn.append(more), second)(given)
     with failing(InvalidOperationError, match="dataChange"), table.transaction() as txn:
         txn.append(more).append(more, dataChange=False)
     with failing(InvalidOperationError, match="Row tracking cannot be enabled"), table.transaction() as txn:
@@ -233,9 +230,6 @@ def test_statements_that_end_badly_leave_nothing(delta_spark: SparkSession, tmp_
     with failing(InvalidOperationError, match="DELETE depends on rows"), table.transaction() as txn:
         txn.append(more)
         txn.delete("id = 7")  # finds nothing in the table
-    with failing(InvalidOperationError, match="first write"), table.transaction() as txn:
-        txn.delete("id = 4")
-        txn.setProperties({"a": "b"})
     assert (Table.open(path).version, rows(path)) == (0, [0, 1, 2, 3, 4, 5])
     assert {str(file) for file in Path(path).rglob("*") if file.is_file()} == files
 

@@ -16,8 +16,8 @@ from pyspark_delta.snapshot import Snapshot
 class StagedAlteration(Alteration):
     """Makes changes in a transaction, one after another.
 
-    `open_snapshot` returns the version at which the transaction began, with its changes so far; `stage` adds a draft to
-    it. Existing rows are checked at once. The commit then depends on them.
+    `open_snapshot` returns the table as the transaction would leave it now; `stage` adds a change for it. Existing rows
+    are checked at once, and those that the transaction has written. The commit then depends on them.
     """
 
     stage: Callable[[CommitDraft], object]
@@ -32,5 +32,6 @@ class StagedAlteration(Alteration):
     def _commit(self, change: TableChange, snapshot: Snapshot) -> None:
         if change.row_check is not None:
             self.check_rows(snapshot, change.row_check)
-        keeps_files = snapshot.as_committed.num_files() > 0  # counted once for all changes
+        # The files of the version are counted once for all changes.
+        keeps_files = snapshot.as_committed.num_files() > 0 or snapshot.num_files() > 0
         self.stage(draft_change(change, snapshot.configuration, keeps_files=keeps_files))

@@ -117,8 +117,12 @@ class CommitDraft:
     @property
     def is_empty(self) -> bool:
         """True if the commit would leave the table as it is, with one version more."""
-        files = self.adds.num_rows or self.removes.num_rows or self.changes.num_rows
-        return not (files or self.protocol or self.metadata or self.transactions or self.domains)
+        return not (self.has_files or self.protocol or self.metadata or self.transactions or self.domains)
+
+    @property
+    def has_files(self) -> bool:
+        """True if files are added, removed or changed."""
+        return bool(self.adds.num_rows or self.removes.num_rows or self.changes.num_rows)
 
     @property
     def is_blind_append(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,8 +15,8 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import field_of
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.catalog.connections import managed_table
-from pyspark_delta.catalog.log_tail import TailFiles
-from pyspark_delta.catalog.tail_store import with_tail
+from pyspark_delta.catalog.log_tail import TailFiles, published_path
+from pyspark_delta.catalog.tail_store import TailStore, with_tail
 from pyspark_delta.display import html_facts
 from pyspark_delta.errors import ChecksumMismatchError
 from pyspark_delta.expressions.tree import Column
@@ -57,6 +58,7 @@ class Snapshot:
         self.storage_options = storage_options
         self.catalog_table = catalog_table
         self._committed: Snapshot | None = None
+        self._staged = ""
 
     @classmethod
     def load(
@@ -346,10 +348,30 @@ class Snapshot:
             changed.__dict__["_domains"] = dict(domains)
         return changed
 
+    def with_commit(self, content: bytes, configuration: TableConfiguration) -> Snapshot:
+        """Return the table as the next commit would leave it, which is not in the log; `content` is that of its file.
+
+        `configuration` is the protocol and metadata after the commit.
+        """
+        segment, version = self.segment, self.version + 1
+        file = FileStatus(published_path(self.location, version), len(content), int(time.time() * 1000))
+        commits = (*segment.commits, CommitFile(version, file))
+        later = replace(segment, end_version=version, commits=commits, checksum=None, last_commit=file)
+        replay = self._replay.successor(later, TailStore(self.store, {file.path: content}))
+        staged = Snapshot(replay, configuration, self.storage_options, self.catalog_table)
+        staged._committed = self.as_committed
+        staged._staged = hashlib.sha256(content).hexdigest()
+        return staged
+
     @property
     def as_committed(self) -> Snapshot:
-        """This version with the protocol and metadata of the log: another snapshot after `with_configuration`."""
+        """The version in the log on which this one is based: another one after `with_configuration`, `with_commit`."""
         return self._committed or self
+
+    @property
+    def identity(self) -> str:
+        """A text that identifies the files, beside location and version: a staged commit is not in the log."""
+        return f"{self.metadata.id}{self._staged}"
 
     def at_version(self, version: int) -> Snapshot:
         """Return another version of the same table. Raises as `load`."""

@@ -29,7 +29,6 @@ from pyspark_delta.data.parts import write_in_any_order
 from pyspark_delta.data.writer import written_files
 from pyspark_delta.display import html_facts
 from pyspark_delta.errors import DeltaError, InvalidOperationError, StorageError
-from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -45,7 +44,16 @@ from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, neve
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.combination import combine, together
 from pyspark_delta.transaction.schema_reads import reads_across
-from pyspark_delta.transaction.staging import check_plain, check_seen, new_files
+from pyspark_delta.transaction.staging import (
+    changed_snapshot,
+    check_plain,
+    check_seen,
+    check_user_domain,
+    define,
+    new_files,
+    read_set,
+    staged_snapshot,
+)
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
 REMOVED_COLUMNS = (
@@ -172,14 +180,19 @@ class Transaction:
 
         The files are those of the version. Raises InvalidOperationError without a snapshot.
         """
-        snapshot, draft = self._snapshot, self._draft
-        if snapshot is None:
-            raise InvalidOperationError("The transaction was started without a snapshot, so there is nothing to read.")
-        if not (draft.protocol or draft.metadata or draft.domains):
-            return snapshot
-        domains = {**snapshot.domains(), **{domain.domain: domain for domain in draft.domains}}
-        live = {name: domain for name, domain in domains.items() if not domain.removed}
-        return snapshot.with_configuration(self.configuration, live)
+        return changed_snapshot(self._required_snapshot("read"), self._draft, self.configuration)
+
+    @property
+    def staged_snapshot(self) -> Snapshot:
+        """The table as the commit would leave it now. Raises InvalidOperationError without a snapshot."""
+        if not self._draft.has_files:
+            return self.changed_snapshot
+        return staged_snapshot(self._required_snapshot("read"), self._draft, self._base)
+
+    def _required_snapshot(self, what: str) -> Snapshot:
+        if self._snapshot is None:
+            raise InvalidOperationError(f"The transaction began without a snapshot, so there is nothing to {what}.")
+        return self._snapshot
 
     # ------------------------------------------------------------------------------------------------ reading
     def read(self, columns: Sequence[str] | None = None, where: str | None = None, time_zone: str = "UTC") -> ScanPlan:
@@ -188,18 +201,10 @@ class Transaction:
         Raises the errors of `plan_scan`.
         """
         self.require_open()
-        if self._snapshot is None:
-            raise InvalidOperationError("The transaction was started without a snapshot, so there is nothing to read.")
-        plan = plan_scan(self._snapshot, columns, where, time_zone=time_zone)
-        reads = self._draft.reads
-        if where is None:
-            reads = replace(reads, whole_table=True)
-        else:
-            predicate = parse_predicate(where, self._snapshot.schema, time_zone=time_zone)
-            zone = time_zone if not reads.predicates or reads.time_zone == time_zone else None
-            reads = replace(reads, predicates=(*reads.predicates, predicate), time_zone=zone)
-        paths = reads.paths.union(plan.files.column("path").to_pylist())
-        self._draft = replace(self._draft, reads=replace(reads, paths=paths))
+        snapshot = self._required_snapshot("read")
+        plan = plan_scan(snapshot, columns, where, time_zone=time_zone)
+        reads = read_set(self._draft.reads, plan, where, snapshot.schema, time_zone)
+        self._draft = replace(self._draft, reads=reads)
         return plan
 
     def application_version(self, app_id: str) -> int | None:
@@ -242,15 +247,12 @@ class Transaction:
     def remove(self, files: pa.Table) -> Transaction:
         """Stage the removal of live files, given by the column `path` of `files`. Raises InvalidOperationError."""
         self.require_open()
-        if self._snapshot is None:
-            raise InvalidOperationError(
-                "The transaction was started without a snapshot, so there is nothing to remove."
-            )
-        live, paths = self._snapshot.files(REMOVED_COLUMNS), files.column("path").unique()
+        snapshot = self._required_snapshot("remove")
+        live, paths = snapshot.files(REMOVED_COLUMNS), files.column("path").unique()
         chosen = live.filter(pc.is_in(live.column("path"), value_set=paths))
         if gone := set(paths.to_pylist()) - set(chosen.column("path").to_pylist()):
             raise InvalidOperationError(
-                f"The file '{min(gone)}' is not part of version {self._snapshot.version} of "
+                f"The file '{min(gone)}' is not part of version {snapshot.version} of "
                 f"'{self._base.location}'. Use the paths of files that a scan of the transaction returns."
             )
         known = self._draft.removes
@@ -281,6 +283,15 @@ class Transaction:
         self._written += dict.fromkeys([*new_files(draft), *written])
         check_seen(self._draft, draft, self.configuration, self._base.location)
         self._draft = combine(self._draft, draft)
+        return self
+
+    def define(self, draft: CommitDraft) -> Transaction:
+        """Add a change of the definition, made for `staged_snapshot`: it has seen the changes of the transaction.
+
+        Raises InvalidOperationError or AppendOnlyTableError if one commit cannot contain both.
+        """
+        self.require_open()
+        self._draft = define(self._draft, draft, self._base, self.configuration)
         return self
 
     def depend_on(self, operation: Operation, reads: ReadSet) -> Transaction:
@@ -332,13 +343,7 @@ class Transaction:
 
     def _set_domain(self, value: DomainMetadata) -> Transaction:
         self.require_open()
-        if value.domain.startswith("delta."):
-            raise InvalidOperationError(
-                f"The metadata domain '{value.domain}' is reserved: names that begin with 'delta.' belong to the "
-                "protocol. Choose another name, such as com.example.x.",
-                error_class="DELTA_DOMAIN_METADATA_RESERVED",
-                domain=value.domain,
-            )
+        check_user_domain(value.domain)
         others = tuple(d for d in self._draft.domains if d.domain != value.domain)
         self._draft = replace(self._draft, domains=(*others, value))
         return self

@@ -26,6 +26,8 @@ from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
 from pyspark_delta.spark.engine.write.save import stage_change
+from pyspark_delta.spark.frames.read_marks import mark_read
+from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
@@ -63,7 +65,7 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 class DeltaTransaction:
     """Operations on the version at which the transaction began, committed together at the end of its block.
 
-    Change the definition first. Operations on rows run their Spark jobs when they are called. They read the version at
+    Operations on rows run their Spark jobs when they are called. They read the version at
     which the transaction began, with its new definition. They raise InvalidOperationError if they would replace or
     change rows that the transaction has written or changed. An exception that leaves the block discards everything.
     Everything is discarded too if the table already holds the application transaction (`setTransaction`). The end of
@@ -80,7 +82,6 @@ class DeltaTransaction:
     ) -> None:
         self._spark, self._snapshot, self._transaction, self._alias = spark, snapshot, transaction, alias
         self._operations: list[Operation] = []
-        self._writes = 0
         self._user_metadata: str | None = None
         self._is_done = False
         self._of_batch: SetTransaction | None = None
@@ -114,7 +115,6 @@ class DeltaTransaction:
             draft, reads = stage_change(frame, request, current, current.configuration, inserts_as_cdc=inserts_as_cdc)
             self._stage(draft)
             self._transaction.depend_on_source(reads)
-            self._writes += 1
         return self
 
     def _options(self, given: Mapping[str, object]) -> WriteOptions:
@@ -170,7 +170,6 @@ class DeltaTransaction:
             self._transaction.depend_on(Operation(statement.name), staged.reads)
         else:
             self._stage(staged.draft, staged.written)
-            self._writes += 1
         self._transaction.depend_on_source(staged.source_reads)
         return counts_frame(self._spark, staged.result)
 
@@ -178,38 +177,51 @@ class DeltaTransaction:
     def alter(self) -> DeltaTableAlter:
         """Return an object whose methods change columns, constraints, properties and clustering in the transaction.
 
-        The operations that follow see the changes. Existing rows are checked, and must not change until the commit. The
-        methods raise InvalidOperationError after the first write.
+        The operations that follow see the changes. Existing rows are checked, and those of operations before; the
+        former must not change until the commit. Rows that the transaction has written are null in a new column.
+
+        The methods raise InvalidOperationError for a change that one commit cannot contain together with the operations
+        before. The transaction then goes on without it.
         """
         return DeltaTableAlter(self, self._alteration)
 
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
-        """Set table properties for the following writes. Raises InvalidOperationError after the first write."""
+        """Set table properties for the following writes. Raises as the methods of `alter`."""
         self._alteration.set_properties(properties)
         return self
 
     def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTransaction:
-        """Reset properties to their defaults. Raises InvalidOperationError after the first write."""
+        """Reset properties to their defaults. Raises as the methods of `alter`."""
         self._alteration.unset_properties(names, if_exists=ifExists)
         return self
 
     @property
     def _alteration(self) -> StagedAlteration:
-        return StagedAlteration(self._alterable, partial(check_existing_rows, self._spark), stage=self._stage)
+        return StagedAlteration(lambda: self._staged, partial(check_existing_rows, self._spark), stage=self._define)
 
-    def _alterable(self) -> Snapshot:
+    def _define(self, draft: CommitDraft) -> DeltaTransaction:
+        self._transaction.define(draft)
+        self._operations.append(draft.operation)
+        return self
+
+    @property
+    def _staged(self) -> Snapshot:
+        """The table as the commit would leave it now."""
         self._transaction.require_open()
-        if self._writes:
-            raise InvalidOperationError(
-                "This transaction has already written files under the earlier definition of the table. Change columns, "
-                "constraints, properties and clustering before the first write."
-            )
-        return self._current
+        return self._transaction.staged_snapshot
 
     @property
     def _current(self) -> Snapshot:
         """The version at which the transaction began, with its new definition."""
         return self._transaction.changed_snapshot
+
+    # ------------------------------------------------------------------------------------------------ reading
+    def toDF(self) -> DataFrame:
+        """Return the rows of the table as the commit would leave them now, with its definition then.
+
+        If rows that the transaction writes come from it, the commit fails if a concurrent one changes what it shows.
+        """
+        return mark_read(read_snapshot(self._spark, self._staged), self._snapshot, None)
 
     # ----------------------------------------------------------------------------------- commit information
     def setTransaction(self, appId: str, version: int) -> DeltaTransaction:

@@ -186,6 +186,27 @@ def altered(spark: SparkSession, snapshot: Snapshot) -> Snapshot | None:
     return found.begun.operations._current
 
 
+def staged(spark: SparkSession, location: str) -> Snapshot | None:
+    """Return what a query sees of the table at a location: the open transaction's result; None if none changes it."""
+    found = _current(spark)
+    if found is None or found.begun is None or found.begun.table.location != location:
+        return None
+    return found.begun.operations._staged
+
+
+def shown(spark: SparkSession, table: SqlTable) -> Snapshot:
+    """Return what DESCRIBE and SHOW show of a table: `staged`, otherwise the version that its name selects."""
+    return staged(spark, table.location) or table.selected(spark)
+
+
+def staged_frame(spark: SparkSession, location: str) -> DataFrame | None:
+    """Return the rows that a query sees of the table at a location, as `staged`."""
+    found = _current(spark)
+    if found is None or found.begun is None or staged(spark, location) is None:
+        return None
+    return found.begun.operations.toDF()
+
+
 def table_of(spark: SparkSession) -> SqlTable | None:
     """Return the table of the open transaction; None if there is none."""
     found = _current(spark)

@@ -68,7 +68,7 @@ class SnapshotListing:
 
     @property
     def identity(self) -> str:
-        return str(self.snapshot.metadata.id)
+        return self.snapshot.identity
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
         return plan_scan(

@@ -32,7 +32,14 @@ from pyspark_delta.spark.sql.classic.plans import Query, member, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
 from pyspark_delta.spark.sql.classic.sessions import session_catalog
 from pyspark_delta.spark.sql.targets import SqlTable, is_in_session_catalog, session_entry
-from pyspark_delta.spark.sql.transactions import alteration_of, altering, check_none, is_open, remembering_failure
+from pyspark_delta.spark.sql.transactions import (
+    alteration_of,
+    altering,
+    check_none,
+    is_open,
+    remembering_failure,
+    shown,
+)
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -67,7 +74,7 @@ def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
 
 def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of SHOW COLUMNS, from the log. Spark 3.5 has it only for its own tables."""
-    return frame_of_arrow(query.spark, results.texts(col_name=table.selected(query.spark).schema.names))
+    return frame_of_arrow(query.spark, results.texts(col_name=shown(query.spark, table).schema.names))
 
 
 def set_location(query: Query, node: Any, table: SqlTable) -> None:
@@ -95,7 +102,7 @@ def show_partitions(query: Query, node: Any, table: SqlTable) -> DataFrame:
 
     Raises InvalidOperationError for a table without partitions, and for a column that is no partition column.
     """
-    snapshot = table.selected(query.spark)
+    snapshot = shown(query.spark, table)
     names = snapshot.metadata.partition_columns
     if not names:
         raise InvalidOperationError(

@@ -15,7 +15,7 @@ from pyspark_delta.spark.sql.classic.creation import Creation, writable
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
-from pyspark_delta.spark.sql.transactions import alteration_of, altered
+from pyspark_delta.spark.sql.transactions import alteration_of, altered, staged
 
 _CAPABILITIES = (
     "SUPPORT_TABLE_CONSTRAINT",
@@ -104,6 +104,9 @@ class DeltaCatalogProxy(Creation, JavaProxy):
             return self._relations.of_definition(changed, name)
         if writes:
             return writable(self._session, snapshot, name)
+        own = staged(self._session.spark, snapshot.location) if is_latest else None
+        if own is not None:
+            return self._relations.of_transaction(own, name)
         return self._relations.table(snapshot, name, is_latest=is_latest)
 
 

@@ -22,6 +22,7 @@ from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.sql.classic.entries import SESSION_CATALOG, is_external_entry, uri_text
 from pyspark_delta.spark.sql.classic.plans import Query, option
 from pyspark_delta.spark.sql.targets import SqlTable, is_path_name, session_entry
+from pyspark_delta.spark.sql.transactions import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +32,7 @@ def with_details(spark: SparkSession, columns: DataFrame, table: SqlTable) -> Da
     """Return the result of DESCRIBE EXTENDED. `columns` are the rows before the details, and others after them."""
     rows: list[Row] = [(row[0], row[1], row[2]) for row in columns.collect()]
     before = rows[: rows.index(DETAILS) - 1] if DETAILS in rows else rows
-    snapshot = table.selected(spark)
+    snapshot = shown(spark, table)
     found = [*before, *details(snapshot, _place(spark, table, snapshot))]
     arrays = [pa.array(column, pa.string()) for column in zip(*found, strict=True)]
     return frame_of_arrow(spark, pa.Table.from_arrays(arrays, schema=results.COLUMNS))
@@ -39,8 +40,8 @@ def with_details(spark: SparkSession, columns: DataFrame, table: SqlTable) -> Da
 
 def show_properties(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of SHOW TBLPROPERTIES."""
-    shown = _shown_properties(query.spark, table.selected(query.spark))
-    found = results.properties(shown, option(node.propertyKey()), table.text)
+    declared = _shown_properties(query.spark, shown(query.spark, table))
+    found = results.properties(declared, option(node.propertyKey()), table.text)
     return frame_of_arrow(query.spark, found)
 
 
@@ -55,24 +56,24 @@ def show_create_table(query: Query, node: Any, table: SqlTable) -> DataFrame:
     if entry is not None and is_external_entry(entry):
         location = uri_text(query.jvm, entry.location())
     name = f"delta.{quoted(table.name[-1])}" if is_path_name(table.name) else table.text
-    statement = create_statement(table.selected(spark), name, location)
+    statement = create_statement(shown(spark, table), name, location)
     return frame_of_arrow(spark, results.texts(createtab_stmt=[statement]))
 
 
 def _place(spark: SparkSession, table: SqlTable, snapshot: Snapshot) -> Place:
-    shown, entry = _shown_properties(spark, snapshot), session_entry(spark, table.name)
+    declared, entry = _shown_properties(spark, snapshot), session_entry(spark, table.name)
     if entry is None:
         return Place(
             name=(SESSION_CATALOG, *table.name) if is_path_name(table.name) else table.name,
             location=snapshot.location,
-            properties=shown,
+            properties=declared,
             is_managed=snapshot.configuration.is_catalog_managed,
         )
     is_external = is_external_entry(entry)
     return Place(
         name=table.name,
         location=uri_text(jvm_of(spark), entry.location()),
-        properties=shown,
+        properties=declared,
         owner=str(entry.owner()),
         is_managed=not is_external,
         is_managed_location=not is_external,
@@ -83,5 +84,5 @@ def _shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]
     """Return properties without the values that the session hides (`spark.sql.redaction.options.regex`)."""
     java: Any = spark
     declared = jvm_of(spark).map(declared_properties(snapshot))
-    shown = elements(java._jsparkSession.sessionState().conf().redactOptions(declared).toSeq())
-    return dict(sorted((str(pair._1()), str(pair._2())) for pair in shown))
+    found = elements(java._jsparkSession.sessionState().conf().redactOptions(declared).toSeq())
+    return dict(sorted((str(pair._1()), str(pair._2())) for pair in found))

@@ -110,6 +110,12 @@ class Relations:
             mark_read(frame, snapshot, None)
         return self.of_frame(frame, Description.of(snapshot, name), key)
 
+    def of_transaction(self, snapshot: Snapshot, name: Sequence[str]) -> Any:
+        """Return the table that an open transaction would leave, under the parts of a name."""
+        spark = self._session.spark
+        frame = mark_read(read_snapshot(spark, snapshot), snapshot.as_committed, None)
+        return self.of_frame(frame, Description.of(snapshot, name), ("transaction", next(_numbers)))
+
     def of_definition(self, snapshot: Snapshot, name: Sequence[str]) -> Any:
         """Return a table without rows, with the definition of a snapshot that is in no commit."""
         frame = empty_frame(self._session.spark, to_spark(snapshot.schema))

@@ -37,7 +37,7 @@ from pyspark_delta.spark.sql.classic.entries import (
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.travel import LATEST, Travel, context_of, parts_of
-from pyspark_delta.spark.sql.transactions import alteration_of
+from pyspark_delta.spark.sql.transactions import alteration_of, staged
 from pyspark_delta.storage import normalize_location
 
 
@@ -217,6 +217,9 @@ class SessionCatalogProxy(Creation, JavaProxy):
             return writable(self._session, snapshot, name)
         if not travel.is_latest:
             return self._relations.table(snapshot, name, is_latest=False)
+        own = staged(self._session.spark, snapshot.location)
+        if own is not None:
+            return self._relations.of_transaction(own, name)
         if self._relations.cache(snapshot, (SESSION_CATALOG, parts[0], parts[1])):
             entry = self._refreshed(parts, entry, snapshot)
         return jvm.type(f"{CONNECTOR}.V1Table")(entry)

@@ -69,6 +69,8 @@ class Names:
         parts = self.whole(reference.parts)
         if parts is None:
             return None
+        if time is None and transactions.is_open(self.spark) and (own := self._of_transaction(reference)) is not None:
+            return own
         reader = self.spark.read.format("delta")
         version, timestamp = travel(time)
         if version is not None:
@@ -83,6 +85,14 @@ class Names:
             if len(reference.parts) == 3:
                 raise
             return None
+
+    def _of_transaction(self, reference: TableName) -> DataFrame | None:
+        """Return the rows that the open transaction would leave in its table; None for any other table."""
+        try:
+            table = self.find(reference)
+        except CatalogNameNotFoundError:
+            return None
+        return None if table is None else transactions.staged_frame(self.spark, table.location)
 
     def changes(self, call: ChangeCall) -> DataFrame | None:
         """Return the change data feed that a call names; None for a table that only the server knows."""
