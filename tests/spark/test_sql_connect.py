@@ -14,6 +14,7 @@ from pyspark.sql import Row, SparkSession
 
 from pyspark_delta import Table, connect_catalog, disconnect_catalog
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, SqlSyntaxError, TableAlreadyExistsError
+from pyspark_delta.spark.sql.connect import rewrite
 
 
 @pytest.fixture
@@ -28,6 +29,14 @@ def catalog(tmp_path: Path) -> Iterator[str]:
     made.create_schema("sales")
     yield "shop"
     disconnect_catalog("shop")
+
+
+def date_versions(table: str) -> None:
+    """Let version 0 be of the first of January 2026, and version 1 of the third."""
+    log = Path(table.split("`")[1]) / "_delta_log"
+    for version, day in enumerate(("2026-01-01", "2026-01-03")):
+        stamp = datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()
+        os.utime(log / f"{version:020}.json", (stamp, stamp))
 
 
 def rows(spark: SparkSession, text: str, **options: Any) -> list[tuple[Any, ...]]:
@@ -84,10 +93,7 @@ def test_question_marks_keep_their_values(delta_connect: SparkSession, table: st
     ],
 )
 def test_the_server_computes_points_in_time(delta_connect: SparkSession, table: str, time: str) -> None:
-    log = Path(table.split("`")[1]) / "_delta_log"
-    for version, day in enumerate(("2026-01-01", "2026-01-03")):
-        stamp = datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()
-        os.utime(log / f"{version:020}.json", (stamp, stamp))
+    date_versions(table)
     query = f"SELECT max(x.id) FROM {table} {time}, VALUES (1) LIMIT 1"
     assert rows(delta_connect, query, args={"one": 1}) == [(3,)]
     with pytest.raises(InvalidOperationError, match="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR"):
@@ -252,6 +258,34 @@ def test_views_are_temporary(delta_connect: SparkSession, table: str) -> None:
     spark.catalog.dropTempView("sql_connect_view")
     with pytest.raises(InvalidOperationError, match="would be permanent"):
         spark.sql(f"CREATE VIEW v AS SELECT * FROM {table}")
+
+
+@pytest.mark.parametrize("statement", ["CREATE OR REPLACE TEMP VIEW once_view AS", "CACHE TABLE once_view AS"])
+def test_views_compute_a_point_in_time_once(
+    delta_connect: SparkSession, table: str, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed, real = list[str](), rewrite._computed
+    monkeypatch.setattr(rewrite, "_computed", lambda names, text: computed.append(text) or real(names, text))
+    date_versions(table)
+    delta_connect.sql(f"{statement} SELECT id FROM {table} TIMESTAMP AS OF CAST('2026-01-02' AS TIMESTAMP)")
+    delta_connect.catalog.dropTempView("once_view")
+    assert len(computed) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM target_view WHERE id = 1",
+        "UPDATE target_view SET id = 1",
+        "INSERT INTO target_view VALUES (1)",
+        "MERGE INTO target_view USING target_view s ON target_view.id = s.id WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_rows_are_not_changed_through_views(delta_connect: SparkSession, table: str, change: str) -> None:
+    delta_connect.sql(f"CREATE OR REPLACE TEMPORARY VIEW target_view AS SELECT id FROM {table}")
+    with pytest.raises(InvalidOperationError, match=r"'target_view' is a temporary view.*Name the table itself"):
+        delta_connect.sql(change).collect()
+    delta_connect.catalog.dropTempView("target_view")
 
 
 def test_views_name_their_columns(delta_connect: SparkSession, table: str) -> None:

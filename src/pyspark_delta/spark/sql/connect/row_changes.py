@@ -27,10 +27,10 @@ from pyspark_delta.spark.engine.dml.execution import plan_statement
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.connect.names import Names
-from pyspark_delta.spark.sql.connect.rewrite import splice
+from pyspark_delta.spark.sql.connect.rewrite import Spliced, splice
 from pyspark_delta.spark.sql.targets import SqlTable
 
-RunQuery = Callable[[str], DataFrame]
+RunQuery = Callable[[str | Spliced], DataFrame]
 """Runs a query in which tables may be Delta tables."""
 
 _TARGET, _SOURCE = "_delta_target", "_delta_source"

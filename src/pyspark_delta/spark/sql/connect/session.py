@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -35,8 +36,8 @@ from pyspark_delta.spark.sql.connect import row_changes
 from pyspark_delta.spark.sql.connect.definitions import check_not_on_server, in_transaction
 from pyspark_delta.spark.sql.connect.inserts import insert
 from pyspark_delta.spark.sql.connect.names import Names, identifier, only_in_client
-from pyspark_delta.spark.sql.connect.rewrite import check_one_query, splice
-from pyspark_delta.spark.sql.connect.views import cache_query, create_view
+from pyspark_delta.spark.sql.connect.rewrite import Spliced, check_one_query, splice
+from pyspark_delta.spark.sql.connect.views import cache_query, create_view, refuse_view
 from pyspark_delta.spark.sql.targets import SqlTable, is_path_name
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.engine import WriteRequest
@@ -57,7 +58,11 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
     names = Names.of(spark)
 
     def on_server() -> DataFrame:
-        return before(spark, text, args, **frames)
+        try:
+            return before(spark, text, args, **frames)
+        except PySparkException as error:
+            refuse_view(names, text, args, error)
+            raise
 
     own = parse(text, args)
     if own is not None:
@@ -73,8 +78,8 @@ def sql(spark: SparkSession, before: Before, text: str, args: Any, frames: Mappi
         check_one_query(statement.query.text)
         return _query(names, before, text, args, frames)
 
-    def query(inner: str) -> DataFrame:
-        return _query(names, before, inner, None, frames)
+    def query(inner: str | Spliced) -> DataFrame:
+        return _run_spliced(names, before, splice(names, inner) if isinstance(inner, str) else inner, frames)
 
     found = None if statement is None else _Statements(names, query, on_server).run(statement)
     if found is None and create_view(names, text, args, query):
@@ -101,6 +106,10 @@ def _query(names: Names, before: Before, text: str, args: Any, frames: Mapping[s
     spliced = splice(names, text, args)
     if not spliced.frames:
         return before(names.spark, text, args, **frames)
+    return _run_spliced(names, before, spliced, frames)
+
+
+def _run_spliced(names: Names, before: Before, spliced: Spliced, frames: Mapping[str, Any]) -> DataFrame:
     written, own = spliced.formatted(escapes=not frames)
     return before(names.spark, written, spliced.arguments, **frames, **own)
 
@@ -236,9 +245,10 @@ class _Statements:
         plain = rs.InsertInto(statement.table, statement.query, overwrite=statement.overwrite)
         if statement != plain or not isinstance(statement.table, TableName):
             return None  # the server says that it does not know the table that is read
-        if not splice(self._names, statement.query.text).frames:
+        spliced = splice(self._names, statement.query.text)
+        if not spliced.frames:
             return None
-        frame = self._query(statement.query.text)
+        frame = self._query(spliced)
         frame.write.insertInto(identifier(statement.table.parts), overwrite=statement.overwrite)
         return nothing(self._spark)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, SqlSyntaxError
+from pyspark_delta.parser import parse_any
+from pyspark_delta.parser import row_statements as rs
 from pyspark_delta.parser.arguments import Arguments
 from pyspark_delta.parser.clauses import properties
 from pyspark_delta.parser.reader import Reader
+from pyspark_delta.parser.values import TableName
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.spark.sql.connect.names import Names, only_in_client
 from pyspark_delta.spark.sql.connect.rewrite import splice
@@ -41,7 +45,8 @@ def create_view(names: Names, text: str, args: Arguments, query: RunQuery) -> bo
     if not reader.accept("AS"):
         return False
     inner = reader.cut("a query").text
-    if not splice(names, inner).frames:
+    spliced = splice(names, inner)  # once: a point in time may be computed, as by now()
+    if not spliced.frames:
         return False
     if not temporary:
         raise InvalidOperationError(
@@ -50,7 +55,7 @@ def create_view(names: Names, text: str, args: Arguments, query: RunQuery) -> bo
             error_class="DELTA_OPERATION_NOT_ALLOWED",
             sqlstate="0AKDC",
         )
-    frame = query(inner)
+    frame = query(spliced)
     if columns:
         frame = _with_columns(frame, columns)
     make = {
@@ -88,10 +93,38 @@ def cache_query(
         return None
     reader.accept("AS")
     inner = reader.cut("a query").text
-    if not splice(names, inner).frames:
+    spliced = splice(names, inner)
+    if not spliced.frames:
         return None
-    query(inner).createTempView(view[0])
+    query(spliced).createTempView(view[0])
     return before(names.spark, f"CACHE {'LAZY ' if lazy else ''}TABLE {quoted(view[0])} {options}")
+
+
+def refuse_view(names: Names, text: str, args: Arguments, error: Exception) -> None:
+    """Raise InvalidOperationError if the server could not change rows because the target is a temporary view."""
+    try:
+        statement = parse_any(text, args)
+    except SqlSyntaxError:
+        return
+    if not isinstance(statement, rs.DeleteFrom | rs.UpdateTable | rs.InsertInto | rs.TruncateTable | rs.MergeInto):
+        return
+    target = statement.target if isinstance(statement, rs.MergeInto) else statement.table
+    if isinstance(target, TableName) and _is_temporary_view(names, target.parts):
+        name = ".".join(target.parts)
+        raise InvalidOperationError(
+            f"'{name}' is a temporary view, and on Spark Connect rows cannot be changed through a view. Nothing was "
+            "changed. Name the table itself, as in delta.`/path/to/table`.",
+            error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
+            sqlstate="0A000",
+            view=name,
+        ) from error
+
+
+def _is_temporary_view(names: Names, parts: tuple[str, ...]) -> bool:
+    try:
+        return names.spark.catalog.getTable(".".join(map(quoted, parts))).isTemporary
+    except AnalysisException:
+        return False
 
 
 def _view_columns(reader: Reader) -> list[tuple[str, str | None]]:
