@@ -78,6 +78,13 @@ def check_storable(
         raise SchemaMismatchError(_message(found, can_overwrite, merging), differences=found)
 
 
+SCHEMA_EVOLUTION = (
+    "schema evolution (withSchemaEvolution() of a DeltaTable, WITH SCHEMA EVOLUTION in SQL, "
+    "merge_schema=True of a Table)"
+)
+"""How the callers of a merge ask for new columns, for messages."""
+
+
 def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = ()) -> Iterator[Difference]:
     """Yield the columns of `data` that cannot be stored in `table`. A column that `data` lacks is stored as null."""
     for field in data:
@@ -97,7 +104,7 @@ def check_complete(data: DataType, field: StructField) -> None:
         names = ", ".join(map(column_path_text, lacking))
         raise SchemaMismatchError(
             f"The new value of the column '{field.name}' lacks {names}. Give each of them a value, which may "
-            "be null, or set parts of the column one by one. A merge with withSchemaEvolution() sets them to null.",
+            f"be null, or set parts of the column one by one. A merge with {SCHEMA_EVOLUTION} sets them to null.",
             error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
             sqlstate="42846",
             column=field.name,

@@ -16,6 +16,7 @@ from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.merge import merge_schemas
+from pyspark_delta.schema.store_assignment import SCHEMA_EVOLUTION
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.statements.assignments import check_no_identity
 from pyspark_delta.statements.conditions import check_deterministic
@@ -178,8 +179,8 @@ def columns_from_source(
             raise InvalidOperationError(
                 f"{clause.name} * sets every column to the source column of the same name, but the source has no "
                 f"column '{field.name}', or several. {suggestion((field.name,), source)} Set the columns "
-                "one by one, or add the column to the source. With withSchemaEvolution(), an update does not "
-                "change columns that the source lacks, and an insert gives them their default or null.",
+                f"one by one, or add the column to the source. With {SCHEMA_EVOLUTION}, an update does not change "
+                "columns that the source lacks, and an insert gives them their default or null.",
                 error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                 sqlstate="42601",
                 column=field.name,
