@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import field_of
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.catalog.connections import managed_table
-from pyspark_delta.catalog.log_tail import TailFiles, published_path
+from pyspark_delta.catalog.log_tail import TailFiles, staged_path
 from pyspark_delta.catalog.tail_store import TailStore, with_tail
 from pyspark_delta.display import html_facts
 from pyspark_delta.errors import ChecksumMismatchError
@@ -25,6 +25,7 @@ from pyspark_delta.log import reconciliation
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, WrittenCheckpoint, check_published, write_checkpoint
 from pyspark_delta.log.commits import CommitText
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
+from pyspark_delta.log.names import CommitName
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, LogSegment, later_segment, list_whole, load_segment, segment_of
@@ -58,7 +59,6 @@ class Snapshot:
         self.storage_options = storage_options
         self.catalog_table = catalog_table
         self._committed: Snapshot | None = None
-        self._staged = ""
 
     @classmethod
     def load(
@@ -354,24 +354,19 @@ class Snapshot:
         `configuration` is the protocol and metadata after the commit.
         """
         segment, version = self.segment, self.version + 1
-        file = FileStatus(published_path(self.location, version), len(content), int(time.time() * 1000))
+        path = staged_path(self.location, str(CommitName(version, str(uuid.uuid4()))))
+        file = FileStatus(path, len(content), int(time.time() * 1000))
         commits = (*segment.commits, CommitFile(version, file))
         later = replace(segment, end_version=version, commits=commits, checksum=None, last_commit=file)
-        replay = self._replay.successor(later, TailStore(self.store, {file.path: content}))
+        replay = self._replay.successor(later, TailStore(self.store, {path: content}))
         staged = Snapshot(replay, configuration, self.storage_options, self.catalog_table)
         staged._committed = self.as_committed
-        staged._staged = hashlib.sha256(content).hexdigest()
         return staged
 
     @property
     def as_committed(self) -> Snapshot:
         """The version in the log on which this one is based: another one after `with_configuration`, `with_commit`."""
         return self._committed or self
-
-    @property
-    def identity(self) -> str:
-        """A text that identifies the files, beside location and version: a staged commit is not in the log."""
-        return f"{self.metadata.id}{self._staged}"
 
     def at_version(self, version: int) -> Snapshot:
         """Return another version of the same table. Raises as `load`."""

@@ -448,3 +448,16 @@ def test_a_table_whose_newest_commit_is_damaged_takes_no_commit(
     with Transaction.on(Snapshot.load(location)) as transaction:
         transaction.set_application_version("a", 1)
     assert (log / f"{1:020}.json").exists()
+
+
+def test_the_staged_snapshot_shows_what_the_commit_would_leave(location: str) -> None:
+    with Transaction.on(table(location)) as transaction:
+        assert transaction.staged_snapshot.version == 0
+        transaction.remove(transaction.read(where="p = 'x'").files)
+        transaction.write([rows(3, 4, p="z")])
+        first, second = transaction.staged_snapshot, transaction.staged_snapshot
+        assert (first.version, first.num_files(), first.record_count.total) == (1, 2, 3)
+        assert first.segment.last_commit != second.segment.last_commit, "neither may be taken for version 1"
+        assert Snapshot.load(location).version == 0
+    paths = Snapshot.load(location).files(("path",)), first.files(("path",))
+    assert sorted(paths[0]["path"].to_pylist()) == sorted(paths[1]["path"].to_pylist())

@@ -68,7 +68,10 @@ class SnapshotListing:
 
     @property
     def identity(self) -> str:
-        return self.snapshot.identity
+        # A staged commit may become no version, or a later one.
+        id_, commit = self.snapshot.metadata.id, self.snapshot.segment.last_commit
+        is_staged = self.snapshot.version > self.snapshot.as_committed.version
+        return f"{id_} {commit.path}" if is_staged and commit is not None else id_
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
         return plan_scan(
