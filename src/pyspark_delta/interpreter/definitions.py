@@ -275,9 +275,8 @@ def drop_columns(statement: DropColumns, session: Session) -> pa.Table:
 
 def rename_column(statement: RenameColumn, session: Session) -> pa.Table:
     """Rename a column."""
-    return _altered(
-        session, statement.table, lambda alter: alter.rename_column(column_path_text(statement.column), statement.name)
-    )
+    column, name = column_path_text(statement.column), quoted(statement.name)
+    return _altered(session, statement.table, lambda alter: alter.rename_column(column, name))
 
 
 def alter_columns(statement: AlterColumns, session: Session) -> pa.Table:

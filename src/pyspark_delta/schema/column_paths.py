@@ -10,6 +10,7 @@ from pyspark_delta.errors import InvalidOperationError
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 _PATH = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _PLAIN = re.compile(r"\w+")
+_QUOTED = re.compile(r"`(?:[^`]|``)+`")
 
 
 def parse_column_path(text: str) -> tuple[str, ...]:
@@ -21,6 +22,13 @@ def parse_column_path(text: str) -> tuple[str, ...]:
             error_class="DELTA_INVALID_COLUMN_NAME",
         )
     return tuple(inner.replace("``", "`") or plain.strip() for inner, plain in _PART.findall(text))
+
+
+def parse_name(text: str) -> str:
+    """Return the name of one column, without the backticks around it; any other text is the name itself."""
+    if isinstance(text, str) and _QUOTED.fullmatch(text):
+        return text[1:-1].replace("``", "`")
+    return text
 
 
 def quoted(name: str) -> str:

@@ -13,7 +13,7 @@ from pyspark_delta.engines.arrow.existing_rows import check_existing_rows
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.schema.column_definitions import parse_columns
-from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.column_paths import parse_column_path, parse_name
 from pyspark_delta.schema.types import DataType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.table.arguments import check_arguments
@@ -77,8 +77,8 @@ class TableAlter:
 
     @check_arguments
     def rename_column(self, name: str, new_name: str) -> TableAlter:
-        """Rename a column without moving it. The table must use column mapping."""
-        self._changes.rename_column(name, new_name)
+        """Rename a column without moving it. `new_name` may be in backticks. The table must use column mapping."""
+        self._changes.rename_column(name, parse_name(new_name))
         return self._done()
 
     @check_arguments

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from pyspark_delta import sql
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.engines.arrow import write
 from pyspark_delta.errors import (
@@ -492,3 +493,19 @@ def test_no_module_of_pyspark_is_loaded(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
     assert json.loads((tmp_path / "t" / "_delta_log" / f"{0:020}.json").read_text().splitlines()[0])
+
+
+def test_merges_are_told_how_to_evolve_the_schema(tmp_path: Path) -> None:
+    table = Table.write(tmp_path / "t", {"id": [1], "n": [2]})
+    merge = table.merge({"id": [1]}, "target.id = source.id").when_matched_update_all()
+    with pytest.raises(InvalidOperationError, match="merge_schema=True of a Table"):
+        merge.execute()
+
+
+def test_new_names_may_be_in_backticks(tmp_path: Path) -> None:
+    mapped = {"delta.columnMapping.mode": "name"}
+    table = Table.write(tmp_path / "t", {"id": [1], "a b": [2], "x": [3]}, properties=mapped)
+    table.alter().rename_column("`a b`", "`c.d`").rename_column("id", "e.f").rename_column("x", "``")
+    assert Table.open(tmp_path / "t").schema.names == ("e.f", "c.d", "``")
+    sql(f"ALTER TABLE delta.`{tmp_path}/t` RENAME COLUMN `e.f` TO ```g```")
+    assert Table.open(tmp_path / "t").schema.names[0] == "`g`"

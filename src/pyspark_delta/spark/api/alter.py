@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.alter import Alteration
 from pyspark_delta.display import html_facts
-from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.column_paths import parse_column_path, parse_name
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.column_types import delta_field
@@ -76,8 +76,8 @@ class DeltaTableAlter:
         return self
 
     def renameColumn(self, name: str, newName: str) -> DeltaTableAlter:
-        """Rename a column without moving it. The table must use column mapping."""
-        self._changes.rename_column(name, newName)
+        """Rename a column without moving it. `newName` may be in backticks. The table must use column mapping."""
+        self._changes.rename_column(name, parse_name(newName))
         return self
 
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> DeltaTableAlter:
