@@ -18,6 +18,7 @@ from pyspark_delta.schema.types import DataType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.creation import field_of
+from pyspark_delta.table.refreshing import show_change
 
 
 class TableAlter:
@@ -175,7 +176,7 @@ class TableAlter:
             collecting = copy(self)
             collecting._changes, collecting._refresh = changes, lambda: None
             yield collecting
-        self._refresh()
+        show_change(self._refresh)
 
     def __repr__(self) -> str:
         return f"TableAlter({self._location!r})"
@@ -184,7 +185,7 @@ class TableAlter:
         return html_facts("TableAlter", {"location": self._location})
 
     def _done(self) -> TableAlter:
-        self._refresh()
+        show_change(self._refresh)
         return self
 
 

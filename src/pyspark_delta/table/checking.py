@@ -13,6 +13,7 @@ from pyspark_delta.maintenance.health import HealthReport, table_health
 from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.table.refreshing import show_change
 
 
 class CheckedTable(ABC):
@@ -99,7 +100,7 @@ class CheckedTable(ABC):
         if plan:
             return made
         result = made.execute()
-        self.refresh()
+        show_change(self.refresh)
         return result
 
     def health(self) -> HealthReport:

@@ -21,6 +21,7 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import normalize_location, own_options
 from pyspark_delta.table.creation import schema_of
+from pyspark_delta.table.refreshing import show_change
 from pyspark_delta.table.writing import Place, provenance
 
 CommitInfo: TypeAlias = str | Mapping[str, Any] | None
@@ -255,7 +256,7 @@ class CopyingTable(ABC):
             if plan:
                 return made
             result = made.execute(user_metadata=provenance(None, commit_info)["user_metadata"])
-        self.refresh()
+        show_change(self.refresh)
         return result
 
 

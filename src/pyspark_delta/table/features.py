@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from pyspark_delta.maintenance.drop_feature import DropFeaturePlan, DropFeatureResult, plan_drop_feature
 from pyspark_delta.table.arguments import check_arguments
+from pyspark_delta.table.refreshing import show_change
 from pyspark_delta.table.writing import Place
 
 
@@ -46,4 +47,4 @@ class TableOfFeatures(ABC):
         try:
             return made.execute()
         finally:
-            self.refresh()
+            show_change(self.refresh)

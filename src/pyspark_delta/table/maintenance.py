@@ -23,6 +23,7 @@ from pyspark_delta.schema.timestamps import parse_timestamp, utc_datetime
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import require_catalog
 from pyspark_delta.snapshot.cache import clear_cache
+from pyspark_delta.table.refreshing import show_change
 from pyspark_delta.table.results import ChangeResult
 from pyspark_delta.table.writing import Place, provenance
 
@@ -187,7 +188,7 @@ class MaintainedTable(ABC):
 
     def _restore(self, plan: RestorePlan, commit_info: CommitInfo) -> ChangeResult:
         version = plan.execute(user_metadata=provenance(None, commit_info)["user_metadata"])
-        self.refresh()
+        show_change(self.refresh)
         return ChangeResult(version, plan.metrics)
 
     @overload
@@ -241,7 +242,7 @@ class MaintainedTable(ABC):
             if plan:
                 return made
             result = made.execute()
-        self.refresh()
+        show_change(self.refresh)
         return result
 
 

@@ -14,6 +14,7 @@ from pyspark_delta.maintenance.rewriting.metrics import RewriteResult
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan
 from pyspark_delta.maintenance.rewriting.rewrite import MEMORY
 from pyspark_delta.progress import ShowProgress, operation
+from pyspark_delta.table.refreshing import show_change
 from pyspark_delta.table.writing import Place, provenance
 
 CommitInfo: TypeAlias = str | Mapping[str, Any] | None
@@ -151,5 +152,5 @@ class RearrangedTable(ABC):
         metadata = provenance(None, commit_info)["user_metadata"]
         with operation(progress):
             result = plan.execute(user_metadata=metadata)
-        self.refresh()
+        show_change(self.refresh)
         return result

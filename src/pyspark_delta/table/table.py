@@ -34,6 +34,7 @@ from pyspark_delta.table.inspecting import InspectedTable
 from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.reading import ReadableTable
 from pyspark_delta.table.rearranging import RearrangedTable
+from pyspark_delta.table.refreshing import open_changed
 from pyspark_delta.table.sources import open_rows
 from pyspark_delta.table.streaming import StreamedTable
 from pyspark_delta.table.upkeep import KeptTable
@@ -146,7 +147,7 @@ class Table(
         """
         place = Place(normalize_location(location), dict(storage_options or {}))
         create(place, definition(schema, partition_by, cluster_by, properties, description), if_exists)
-        return cls(place.latest())
+        return cls(open_changed(place.latest))
 
     @classmethod
     @check_arguments
@@ -168,7 +169,7 @@ class Table(
         found = resolve_or_create(required_name(name))
         place = Place(found.location, found.storage_options, found.catalog_table)
         create(place, definition(schema, partition_by, cluster_by, properties, description), if_exists)
-        return cls.for_name(name)
+        return open_changed(lambda: cls.for_name(name))
 
     @classmethod
     @check_arguments
@@ -204,7 +205,7 @@ class Table(
         )
         with operation(progress):
             write(place, open_rows(data), parse_mode(mode), options, must_exist=False)
-        return cls(place.latest())
+        return cls(open_changed(place.latest))
 
     @classmethod
     def for_name(cls, name: str, *, version: int | None = None, timestamp: str | datetime | int | None = None) -> Table:

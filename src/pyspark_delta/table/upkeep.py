@@ -15,6 +15,7 @@ from pyspark_delta.maintenance.policy import (
 from pyspark_delta.maintenance.rewriting.request import RewriteRequest
 from pyspark_delta.maintenance.rewriting.rewrite import MEMORY
 from pyspark_delta.progress import ShowProgress, operation
+from pyspark_delta.table.refreshing import show_change
 from pyspark_delta.table.writing import Place
 
 
@@ -75,4 +76,4 @@ class KeptTable(ABC):
             with operation(progress):
                 return made.execute()
         finally:
-            self.refresh()
+            show_change(self.refresh)

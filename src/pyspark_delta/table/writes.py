@@ -19,6 +19,7 @@ from pyspark_delta.statements.update import Update
 from pyspark_delta.table.alter import TableAlter, alteration
 from pyspark_delta.table.arguments import check_arguments
 from pyspark_delta.table.merge import MERGED, TableMerge
+from pyspark_delta.table.refreshing import show_change
 from pyspark_delta.table.results import ChangeResult
 from pyspark_delta.table.sources import open_rows
 from pyspark_delta.table.writing import (
@@ -175,7 +176,7 @@ class WritableTable(ABC):
             if plan:
                 return plan_of_write(place, rows, mode, options)
             result = write(place, rows, mode, options, must_exist=True)
-        self.refresh()
+        show_change(self.refresh)
         return result
 
     # ------------------------------------------------------------------------------------------------- statements
@@ -321,7 +322,7 @@ class WritableTable(ABC):
             if plan:
                 return plan_statement(place, statement, options, counted)
             result = run_statement(place, statement, options, counted)
-        self.refresh()
+        show_change(self.refresh)
         return result
 
     def _truncate(self, progress: ShowProgress) -> None:
