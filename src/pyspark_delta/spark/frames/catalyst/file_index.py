@@ -21,6 +21,7 @@ from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import BINARY, LONG, DataType, StructField, StructType
+from pyspark_delta.spark.frames.catalyst.callbacks import called_by_jvm
 from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS
 from pyspark_delta.spark.frames.catalyst.directories import (
     Groups,
@@ -115,21 +116,26 @@ class DeltaFileIndex:
         return self._hidden
 
     # ------------------------------------------------------------------------------------------- called by the JVM
+    @called_by_jvm
     def rootPaths(self) -> Any:
         return self._java_root
 
+    @called_by_jvm
     def partitionSchema(self) -> Any:
         return self._java_schema
 
+    @called_by_jvm
     def sizeInBytes(self) -> int:
         return self._listing.size_in_bytes()
 
+    @called_by_jvm
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         try:
             return self._list(elements(partition_filters), elements(data_filters))
         except DeltaError as error:
             raise relay(error) from None
 
+    @called_by_jvm
     def inputFiles(self) -> Any:
         try:
             return self._input_files()
@@ -139,21 +145,26 @@ class DeltaFileIndex:
     def refresh(self) -> None:
         return None
 
+    @called_by_jvm
     def metadataOpsTimeNs(self) -> Any:
         return self._jvm.none
 
+    @called_by_jvm
     def isTimeTravel(self) -> bool:
         return False
 
+    @called_by_jvm
     def equals(self, other: Any) -> bool:
         # `other` is the JVM's proxy of an index; its `toString` calls the method below.
         if self is other:
             return True
         return other is not None and str(other.toString()) == self._text
 
+    @called_by_jvm
     def hashCode(self) -> int:
         return self._hash
 
+    @called_by_jvm
     def toString(self) -> str:
         return self._text
 
