@@ -95,6 +95,10 @@ def parse_column(name: str, text: str) -> StructField:
 
 def _field(definition: exp.ColumnDef) -> StructField:
     kind = definition.args["kind"]
+    if not isinstance(definition.this, exp.Identifier):
+        raise InvalidOperationError(
+            f"The name in the column definition '{definition.sql(_DIALECT)}' is a keyword. Put it in backticks."
+        )
     data_type = _data_type(kind)
     nullable, metadata = True, length_metadata(kind, data_type)
     for constraint in definition.args.get("constraints") or ():

@@ -416,3 +416,11 @@ def test_show_some_partitions(run: Run) -> None:
     assert len(run("SHOW PARTITIONS t PARTITION (s = 'a')")) == 2
     with pytest.raises(InvalidOperationError, match="id, which is not a partition column"):
         run("SHOW PARTITIONS t PARTITION (id = 1)")
+
+
+@pytest.mark.parametrize("name", ["current_date", "CURRENT_USER", "true", "null"])
+def test_a_keyword_as_the_name_of_a_column_needs_backticks(run: Run, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidOperationError, match="is a keyword"):
+        run(f"CREATE TABLE t (id INT, {name} INT)")
+    run(f"CREATE TABLE t (id INT, `{name}` INT)")
+    assert Table.open(tmp_path / "t").schema.names == ("id", name)
