@@ -65,10 +65,10 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 class DeltaTransaction:
     """Operations on the version at which the transaction began, committed together at the end of its block.
 
-    Operations on rows run their Spark jobs when they are called. They read the version at
-    which the transaction began, with its new definition. They raise InvalidOperationError if they would replace or
-    change rows that the transaction has written or changed. An exception that leaves the block discards everything.
-    Everything is discarded too if the table already holds the application transaction (`setTransaction`). The end of
+    Operations on rows run their Spark jobs when they are called. They read the version at which the transaction began,
+    with its new definition. They raise InvalidOperationError if they would replace or change rows that the transaction
+    has written or changed. An exception that leaves the block discards everything. Everything is discarded too if the
+    table already holds the application transaction (`setTransaction`). The end of
     the block raises CommitConflictError if a concurrent commit changed the definition, if the transaction changes it
     too, or rows that an operation depends on; then run the block again.
 
