@@ -202,10 +202,10 @@ def test_values_that_are_left_to_spark(delta_spark: SparkSession, tmp_path: Path
         {"v": "'x'", "n": "null"},
         {"v": F.lit("x"), "n": F.col("n") * 2, "id": F.expr("id + 1")},
         {"v": F.col("s.x"), "n": F.coalesce(F.col("s")["x"], F.lit(5))},
-        *({"s.x": "5"}, {"s": "null"}, {"a": "null"}),
+        *({"s.x": "5"}, {"s": "null"}, {"a": "null"}, {"d": "current_timestamp() - INTERVAL 1 DAY"}),
     ]
     by_spark: list[dict[str, Any]] = [
-        *({"v": F.initcap("v")}, {"n": "cast(rand() as int)"}, {"d": "current_timestamp()"}),
+        *({"v": F.initcap("v")}, {"n": "cast(rand() as int)"}, {"v": "current_timezone()"}),
         {"n": "3", "v": "initcap(v)"},
     ]
     for values in plain:
