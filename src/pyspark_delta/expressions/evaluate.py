@@ -36,13 +36,17 @@ from pyspark_delta.expressions.tree import (
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import (
     BOOLEAN,
+    DATE,
     DOUBLE,
     FLOAT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
     VOID,
 )
 
 _Data: TypeAlias = pa.RecordBatch | pa.Table | pa.StructArray
 _Value: TypeAlias = Any  # pa.Array | pa.Scalar
+_ONE_ROW = pa.record_batch([pa.nulls(1)], names=["_"])
 _UNKNOWN = pa.nulls(1, pa.bool_())[0]  # pa.scalar would import pandas
 
 
@@ -75,6 +79,27 @@ def compute(expression: Expression, data: pa.RecordBatch) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ComputationError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
     return pa.repeat(value, data.num_rows) if isinstance(value, pa.Scalar) else value
+
+
+def compute_constant(expression: Expression) -> pa.Array:
+    """Return the one value of an expression without columns. Raises as `evaluate`."""
+    return compute(expression, _ONE_ROW)
+
+
+def folded(expression: Expression) -> Expression:
+    """Return a date or time computed from constants as a constant, by which files can be skipped.
+
+    Any other expression is unchanged. A computation that fails, or whose result Python has no value for, is left for
+    the rows that need it.
+    """
+    if not isinstance(expression, Call) or expression.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return expression
+    if not all(isinstance(argument, Literal) for argument in expression.arguments):
+        return expression
+    try:
+        return Literal(compute_constant(expression)[0].as_py(), expression.type)
+    except (ComputationError, ArithmeticError, ValueError):
+        return expression
 
 
 def _condition(expression: Expression, data: Any) -> _Value:
@@ -184,6 +209,8 @@ def _on_rows(expression: Expression, data: Any, rows: pa.BooleanArray) -> pa.Arr
     """Return the values of an expression for some rows; null for the others."""
     if isinstance(rows, pa.Scalar):
         rows = pa.repeat(rows, data.num_rows if isinstance(data, pa.RecordBatch) else len(data))
+    if not pc.any(rows).as_py():
+        return pa.nulls(len(rows), to_arrow(type_of(expression)))  # a constant would fail even for no rows
     value = _evaluate(expression, data.filter(rows))
     if isinstance(value, pa.Scalar):
         value = pa.repeat(value, pc.sum(rows).as_py() or 0)

@@ -16,7 +16,7 @@ from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
 from pyspark_delta.expressions.casts import cast_as_asked
 from pyspark_delta.expressions.current_time import one_moment
-from pyspark_delta.expressions.folding import folded
+from pyspark_delta.expressions.evaluate import folded
 from pyspark_delta.expressions.functions.dates import add_interval, interval_of
 from pyspark_delta.expressions.functions.registry import bind_call
 from pyspark_delta.expressions.functions.signature import Site

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOperationError, InvalidPredicateError
-from pyspark_delta.expressions.evaluate import compute
+from pyspark_delta.expressions.evaluate import compute_constant
 from pyspark_delta.expressions.exact import exact_value, inexact_reason
 from pyspark_delta.parser.reader import Reader
 from pyspark_delta.parser.values import SqlText
@@ -17,7 +17,6 @@ from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import TIMESTAMP, ArrayType, DataType, MapType, StructField, StructType
 
 _NO_COLUMNS = StructType(())
-_ONE_ROW = pa.record_batch([pa.nulls(1)], names=["_"])
 _UTC = "UTC"
 
 
@@ -96,7 +95,7 @@ def constant(text: str, field: StructField) -> pa.Array:
             f"The value {text} cannot be stored in the column '{field.name}' of type {field.type}"
             f"{f': {reason}' if reason else ''}. Give a literal of that type, or a cast to it."
         )
-    return compute(expression, _ONE_ROW).cast(to_arrow(field.type, all_nullable=True))
+    return compute_constant(expression).cast(to_arrow(field.type, all_nullable=True))
 
 
 def computed_time(text: str) -> datetime:
@@ -109,9 +108,15 @@ def computed_time(text: str) -> datetime:
             "'2026-01-31', or current_timestamp() plus or minus an interval.",
             error_class="DELTA_TIMESTAMP_INVALID",
         )
-    found = compute(expression, _ONE_ROW)[0].as_py()
+    try:
+        found = compute_constant(expression)[0].as_py()
+    except (ArithmeticError, ValueError):  # Python has no value for it
+        found = None
     if found is None:
-        raise InvalidOperationError(f"The time {text} is NULL. Give a time.", error_class="DELTA_TIMESTAMP_INVALID")
+        raise InvalidOperationError(
+            f"The time {text} is NULL, or not in the years 1 to 9999. Give a time of the table's history.",
+            error_class="DELTA_TIMESTAMP_INVALID",
+        )
     return cast(datetime, found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,15 @@ def test_a_failure_counts_only_for_rows_that_need_the_value() -> None:
     assert values("b = 0 OR a % b = 0", rows) == [True, True, True]
     with pytest.raises(ComputationError, match="division by zero"):
         values("CASE WHEN b = 0 THEN a / b ELSE 0D END", rows)
+
+
+def test_a_constant_that_fails_counts_only_for_rows_that_need_it() -> None:
+    rows = pa.RecordBatch.from_pydict({"b": [2, 3]})
+    text = "CASE WHEN b = 0 THEN make_date(2024, 13, 1) ELSE DATE '2024-01-01' END"
+    assert values(text, rows) == [date(2024, 1, 1)] * 2
+    assert values("coalesce(b, 1 div 0)", rows) == [2, 3]
+    with pytest.raises(ComputationError, match="month 13"):
+        values("make_date(2024, 13, 1)", rows)
 
 
 def test_an_instant_that_python_has_no_datetime_for_is_named_in_the_error() -> None:

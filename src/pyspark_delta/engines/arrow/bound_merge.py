@@ -13,7 +13,6 @@ from pyspark_delta.engines.arrow.values import NewValue, ValueBinder, expression
 from pyspark_delta.engines.contract import CannotRun
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidPredicateError
-from pyspark_delta.expressions.current_time import current_time
 from pyspark_delta.expressions.exact import Names, exact_condition, inexact_reason, names_of_table
 from pyspark_delta.expressions.name_resolution import find_fields, is_padded
 from pyspark_delta.expressions.syntax import parse
@@ -197,7 +196,7 @@ class _Binder:
         self._sides = SideNames(self._schema, target.alias, source)
         rules = row_rules(target.configuration)
         self._computed = {column.name: column for column in rules.computed}
-        self._rules, self._now = RuleBinder(target), current_time()
+        self._rules = RuleBinder(target)
 
     def clause(self, given: Clause) -> BoundClause | CannotRun:
         """Bind a clause. Raises as `bind_merge`."""
@@ -238,7 +237,7 @@ class _Binder:
         column = self._computed.get(field.name)
         if column is None or column.kind is not ComputedKind.DEFAULT:
             return Literal(None, field.type)
-        value = default_value(column, field, self._target.time_zone, self._now)
+        value = default_value(column, field, self._target.time_zone)
         if value is None:
             return CannotRun(f"Arrow does not compute the default of '{field.name}' exactly: {column.expression}")
         return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,11 @@ from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.violations import violation, watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.errors import ComputationError, InvalidOperationError
-from pyspark_delta.expressions.current_time import current_time
+from pyspark_delta.expressions.current_time import one_moment
 from pyspark_delta.expressions.evaluate import compute, evaluate
 from pyspark_delta.expressions.exact import exact_condition, exact_value, inexact_reason, names_of_table
 from pyspark_delta.expressions.literals import is_utc, zone_of
-from pyspark_delta.expressions.operators import function_name
-from pyspark_delta.expressions.syntax import parse
-from pyspark_delta.expressions.tree import Expression, Literal
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import Cast, cast_of, matched_members
@@ -85,8 +82,8 @@ class BoundRows:
         return rows
 
 
-def bind_new_rows(plan: WritePlan, now: datetime | None = None) -> BoundRows:
-    """Bind the rules of a write as Arrow computes them. `now` is the current time of the write.
+def bind_new_rows(plan: WritePlan) -> BoundRows:
+    """Bind the rules of a write as Arrow computes them, with one current time for all of them.
 
     Raises InvalidOperationError for what only Spark computes, and the errors of `plan_new_rows`.
     """
@@ -96,10 +93,10 @@ def bind_new_rows(plan: WritePlan, now: datetime | None = None) -> BoundRows:
     for field, place in matched_members(plan.data, table):
         if place is not None:
             check_cast(plan.data.fields[place].type, field.type, field.name, zone)
-    now = now or current_time()
-    defaults = [(_field(table, c), _default(c, table, zone, now)) for c in _of(planned, ComputedKind.DEFAULT)]
-    generated = [(_field(table, c), _generated(c, table, zone)) for c in _of(planned, ComputedKind.GENERATED)]
-    checks = [(check, _condition(check, plan)) for check in planned.checks]
+    with one_moment():
+        defaults = [(_field(table, c), _default(c, table, zone)) for c in _of(planned, ComputedKind.DEFAULT)]
+        generated = [(_field(table, c), _generated(c, table, zone)) for c in _of(planned, ComputedKind.GENERATED)]
+        checks = [(check, _condition(check, plan)) for check in planned.checks]
     return BoundRows(planned, context, tuple(defaults), tuple(generated), tuple(checks))
 
 
@@ -135,21 +132,14 @@ def _field(table: StructType, column: ComputedColumn) -> StructField:
     return found
 
 
-def default_value(column: ComputedColumn, field: StructField, zone: str, now: datetime) -> Expression | None:
-    """Return the default of a column; None if Arrow does not compute it exactly.
-
-    Functions of the current time have the value of `now` for the whole write.
-    """
-    node, none = parse(column.expression), StructType(())
-    if function_name(node) in ("current_timestamp", "now") and field.type == TIMESTAMP:
-        return Literal(now, TIMESTAMP)
-    if function_name(node) in ("current_date", "curdate") and field.type == DATE:
-        return Literal(now.astimezone(zone_of(zone)).date(), DATE)
+def default_value(column: ComputedColumn, field: StructField, zone: str) -> Expression | None:
+    """Return the default of a column; None if Arrow does not compute it exactly."""
+    none = StructType(())
     return exact_value(column.expression, field.type, none, names_of_table(none, None), zone)
 
 
-def _default(column: ComputedColumn, table: StructType, zone: str, now: datetime) -> Expression:
-    found = default_value(column, _field(table, column), zone, now)
+def _default(column: ComputedColumn, table: StructType, zone: str) -> Expression:
+    found = default_value(column, _field(table, column), zone)
     if found is None:
         none, data_type = StructType(()), _field(table, column).type
         reason = inexact_reason(column.expression, none, names_of_table(none, None), zone, data_type)

@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark_delta.expressions.functions import (
     arithmetic,
-    clock,
     conditional,
     dates,
     encoding,
@@ -24,11 +23,11 @@ from pyspark_delta.expressions.literals import NotExactError
 from pyspark_delta.expressions.stored_functions import FUNCTIONS as KNOWN_TO_SPARK
 from pyspark_delta.expressions.tree import Expression
 
-_MODULES = (arithmetic, clock, conditional, dates, encoding, fields, formats, nested, rounding, search, text, zones)
+_MODULES = (arithmetic, conditional, dates, encoding, fields, formats, nested, rounding, search, text, zones)
 GROUPS = {
     "Numbers": (arithmetic, rounding),
     "Text": (text, search, encoding),
-    "Dates and times": (clock, fields, dates, formats, zones),
+    "Dates and times": (fields, dates, formats, zones),
     "Choices and nulls": (conditional,),
     "Arrays, maps and structs": (nested,),
 }
@@ -76,8 +75,7 @@ OPERATORS = {
 """Functions that Spark writes as operators only."""
 
 FUNCTIONS: dict[str, Function] = {name: found for m in _MODULES for name, found in m.FUNCTIONS.items()}
-_COMPUTED = (module for module in _MODULES if module is not clock)  # it has constants only
-KERNELS: dict[str, Kernel] = {name: kernel for m in _COMPUTED for name, kernel in m.KERNELS.items()}
+KERNELS: dict[str, Kernel] = {name: kernel for m in _MODULES for name, kernel in m.KERNELS.items()}
 
 
 def bind_call(site: Site) -> Expression:

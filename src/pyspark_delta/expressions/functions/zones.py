@@ -1,4 +1,4 @@
-"""Shifts between instants and local times.
+"""The current time, and shifts between instants and local times.
 
 Arrow and Java agree on the zones from 1970 to 2037; before and after, their releases of the time zone database and the
 ways they read it may differ, so other instants are errors in zones that are not UTC.
@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.expressions.current_time import current_time
 from pyspark_delta.expressions.functions.signature import Function, Kernel, Site, by_array, failed, takes
 from pyspark_delta.expressions.literals import NotExactError, is_utc, zone_of
 from pyspark_delta.expressions.tree import Call, Expression, Literal, type_of
-from pyspark_delta.schema.types import STRING, TIMESTAMP
+from pyspark_delta.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
 _FIRST, _LAST = (
     int(at.timestamp()) * 1_000_000 for at in (datetime(1970, 1, 2, tzinfo=UTC), datetime(2037, 12, 30, tzinfo=UTC))
@@ -59,7 +60,23 @@ def _shift(site: Site) -> Expression:
     return site.call(site.arguments[0], Literal(zone, STRING), to=TIMESTAMP)
 
 
+def _current_timestamp(site: Site) -> Expression:
+    return Literal(current_time(), TIMESTAMP)
+
+
+def _local_timestamp(site: Site) -> Expression:
+    return Literal(current_time().astimezone(site.zone).replace(tzinfo=None), TIMESTAMP_NTZ)
+
+
+def _current_date(site: Site) -> Expression:
+    return Literal(current_time().astimezone(site.zone).date(), DATE)
+
+
+# Text from Catalyst holds the current time as a literal: `is_total` is false, so no other moment is bound there.
 FUNCTIONS = {
+    "current_date": Function(_current_date, takes(0), is_total=False),
+    "current_timestamp": Function(_current_timestamp, takes(0), is_total=False),
+    "localtimestamp": Function(_local_timestamp, takes(0), is_total=False),
     "from_utc_timestamp": Function(_shift, takes(2), is_total=False),
     "to_utc_timestamp": Function(_shift, takes(2), is_total=False),
 }

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
 from pyspark_delta.engines.arrow.new_rows import BoundRows, bind_new_rows
 from pyspark_delta.engines.arrow.write import stored_rows
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.current_time import one_moment
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import WritePlan
 
@@ -28,10 +28,10 @@ def bind_rules(plan: WritePlan) -> BoundRows | None:
     """
     if not row_rules(plan.configuration):
         return None
-    now = datetime.now(UTC)
     try:
-        bound = bind_new_rows(replace(plan, time_zone="UTC"), now)
-        elsewhere = bind_new_rows(replace(plan, time_zone=_ELSEWHERE), now)
+        with one_moment():
+            bound = bind_new_rows(replace(plan, time_zone="UTC"))
+            elsewhere = bind_new_rows(replace(plan, time_zone=_ELSEWHERE))
     except InvalidOperationError as error:
         raise needs_enable(f"Arrow cannot apply the rules of the table: {error.message}") from None
     if bound.planned.numbered:
