@@ -286,15 +286,17 @@ class DataFileReader:
                 return _from_file(column, rows, field, file.path)
             case Missing(field):
                 return pa.nulls(count, to_arrow(field.type, all_nullable=True))
-            case RowId(field):
+            case RowId(field, _, is_optional):
                 fresh = None if task.base_row_id is None else pa.array(rows.index + task.base_row_id)
-                return _stable(column, fresh, rows, field, file.path, "baseRowId")
+                return _stable(column, fresh, rows, field, file.path, None if is_optional else "baseRowId")
             case RowIndex():
                 return pa.array(rows.index, pa.int64())
-            case RowCommitVersion(field):
+            case RowCommitVersion(field, _, is_optional):
                 version = task.default_row_commit_version
                 default = None if version is None else pa.repeat(pa.scalar(version, pa.int64()), count)
-                return _stable(column, default, rows, field, file.path, "defaultRowCommitVersion")
+                return _stable(
+                    column, default, rows, field, file.path, None if is_optional else "defaultRowCommitVersion"
+                )
             case _:
                 assert_never(plan)
 
@@ -340,17 +342,19 @@ def _from_file(column: Column, rows: RawRows, field: StructField, path: str) -> 
 
 
 def _stable(
-    column: Column | None, fresh: pa.Array | None, rows: RawRows, field: StructField, path: str, missing: str
+    column: Column | None, fresh: pa.Array | None, rows: RawRows, field: StructField, path: str, missing: str | None
 ) -> pa.Array:
     """Return the materialized values, with `fresh` ones where they are null (C323, C326).
 
-    Raises CorruptLogError if a row has neither.
+    If a row has neither, raises CorruptLogError for what is `missing` in the log; without it, the row has null.
     """
     stored = None if column is None else _from_file(column, rows, field, path)
     if fresh is not None:
         return fresh if stored is None else pc.coalesce(stored, fresh)
-    if stored is not None and not stored.null_count:
+    if stored is not None and (missing is None or not stored.null_count):
         return stored
+    if missing is None:
+        return pa.nulls(len(rows), pa.int64())
     raise CorruptLogError(
         f"The log gives no {missing} for data file '{path}', so its rows have no '{field.name}'. "
         "Row tracking is not complete for this version of the table.",

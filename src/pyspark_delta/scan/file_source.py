@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.scan.plan import ChangeType, ColumnPlan, PartitionConstant, ReadContext, Stored
+from pyspark_delta.scan.plan import (
+    ChangeType,
+    ColumnPlan,
+    PartitionConstant,
+    ReadContext,
+    RowCommitVersion,
+    RowId,
+    Stored,
+)
 from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
@@ -18,7 +26,7 @@ from pyspark_delta.snapshot import Snapshot
 class FileSource:
     """A table, and the version of its schema with which to read its files. Rows can have additional columns:
     `stored_too` names columns of the files, `sometimes_stored` columns that are null in the files that lack them, and
-    `constants` values per file, stored among its partition values.
+    `constants` values per file, stored among its partition values. With `is_staged`, some files have no row ids yet.
     """
 
     location: str
@@ -28,6 +36,7 @@ class FileSource:
     stored_too: tuple[StructField, ...] = ()
     sometimes_stored: tuple[StructField, ...] = ()
     constants: tuple[StructField, ...] = ()
+    is_staged: bool = False
 
     def read_context(
         self,
@@ -55,6 +64,8 @@ class FileSource:
             storage_options=self.storage_options,
             time_zone=time_zone,
         )
+        if row_ids and self.is_staged:
+            context = replace(context, columns=tuple(map(_optional, context.columns)))
         if output is None or not more:
             return context
         shown = tuple(f.name for f in output)
@@ -75,4 +86,14 @@ class FileSource:
 
 def file_source(snapshot: Snapshot) -> FileSource:
     """Return the table of a snapshot, with the schema of that snapshot."""
-    return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options, snapshot.version)
+    return FileSource(
+        snapshot.location,
+        snapshot.configuration,
+        snapshot.storage_options,
+        snapshot.version,
+        is_staged=snapshot.is_staged,
+    )
+
+
+def _optional(plan: ColumnPlan) -> ColumnPlan:
+    return replace(plan, is_optional=True) if isinstance(plan, RowId | RowCommitVersion) else plan

@@ -46,18 +46,26 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class RowId:
-    """The stable row id (C327): the materialised column if it is not null, else base row id + position."""
+    """The stable row id (C327): the materialised column if it is not null, else base row id + position.
+
+    Without a base row id it is an error; with `is_optional` it is null.
+    """
 
     field: StructField
     materialized_name: str | None
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RowCommitVersion:
-    """The row commit version (C328): the materialised column if it is not null, else the file's default."""
+    """The row commit version (C328): the materialised column if it is not null, else the file's default.
+
+    Without a default it is an error; with `is_optional` it is null.
+    """
 
     field: StructField
     materialized_name: str | None
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import ReadSet
-from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.scan.matches import MatchedFiles, match_files, possible_files
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
@@ -139,8 +139,7 @@ class Target:
     @property
     def source(self) -> FileSource:
         """The table of its files."""
-        snapshot = self.snapshot
-        return FileSource(snapshot.location, self.configuration, snapshot.storage_options, snapshot.version)
+        return replace(file_source(self.snapshot), configuration=self.configuration)
 
     # ---------------------------------------------------------------------------------------------------- files
     def predicate(self, condition: str) -> Expression:

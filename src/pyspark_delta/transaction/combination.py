@@ -1,4 +1,4 @@
-"""Combine two drafts on the same version: several operations in one commit."""
+"""Combine two drafts: several operations in one commit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.transaction.overlap import PathSet
 
 SEVERAL = "TRANSACTION"
 """The operation name of a commit with several operations."""
@@ -48,6 +50,29 @@ def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
     )
 
 
+def follow(before: CommitDraft, more: CommitDraft, location: str) -> CommitDraft:
+    """Return the first draft with the changes of a second one, which was made for the table that the first would leave.
+
+    The second draft may remove files that the first one adds, and give them other deletion vectors. The commit then
+    has neither of the two actions. Raises the errors of `combine`, and InvalidOperationError if change data files would
+    have to represent two changes of one row.
+    """
+    if not before.has_files:
+        return combine(before, more)
+    added, removed = (PathSet.of(files.column("path"), location) for files in (before.adds, before.removes))
+    _check_removed_once(before, more, removed, added)
+    replaced = PathSet.of(more.removes.column("path"), location).holds(before.adds)
+    _check_changed_once(before, more, before.adds.filter(replaced), removed)
+    earlier = replace(before, adds=before.adds.filter(pc.invert(replaced)))
+    own = before.adds.filter(pc.invert(removed.holds(before.adds)))
+    later = replace(
+        more,
+        removes=more.removes.filter(pc.invert(added.holds(more.removes))),
+        reads=replace(more.reads, paths=_others(more.reads.paths, PathSet.of(own.column("path"), location))),
+    )
+    return combine(earlier, later)
+
+
 def operation_of(parts: Sequence[Operation]) -> Operation:
     """Return what the history shows for operations in one commit: the single one, or their names and summed metrics."""
     if len(parts) == 1:
@@ -77,3 +102,35 @@ def _check_change_data(before: CommitDraft, more: CommitDraft) -> None:
 
 def _has_files(draft: CommitDraft) -> bool:
     return bool(draft.adds.num_rows or draft.removes.num_rows)
+
+
+def _check_removed_once(before: CommitDraft, more: CommitDraft, removed: PathSet, added: PathSet) -> None:
+    """Refuse a draft that was made for the version before: it removes a file that the transaction has removed."""
+    again = more.removes.filter(pc.and_not(removed.holds(more.removes), added.holds(more.removes)))
+    if again.num_rows:
+        raise InvalidOperationError(
+            f"{more.operation.name} removes the file '{again['path'][0]}', which {before.operation.name} has removed "
+            "in the same transaction. Make the draft for `row_snapshot`, which shows the files that are left.",
+            operation=more.operation.name,
+        )
+
+
+def _check_changed_once(before: CommitDraft, more: CommitDraft, replaced: pa.Table, removed: PathSet) -> None:
+    """Refuse to change rows that the transaction wrote if change data files represent its changes (C169).
+
+    A file with another deletion vector has the rows of the version before, so each of them is changed once.
+    """
+    written = replaced.filter(pc.invert(removed.holds(replaced)))
+    if written.num_rows and (before.changes.num_rows or more.changes.num_rows):
+        raise InvalidOperationError(
+            f"{more.operation.name} changes rows of the file '{written['path'][0]}', which the transaction itself "
+            "wrote. The table has a change data feed, which would show two changes of one row in one version. Make one "
+            "operation of the two, or make two transactions of it.",
+            operation=more.operation.name,
+        )
+
+
+def _others(paths: frozenset[str], own: PathSet) -> frozenset[str]:
+    """Return the paths of files that are in the table, without those that the transaction added."""
+    files = pa.table({"path": pa.array(sorted(paths), pa.string())})
+    return frozenset(files.filter(pc.invert(own.holds(files)))["path"].to_pylist())

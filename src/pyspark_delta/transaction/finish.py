@@ -22,8 +22,17 @@ from pyspark_delta.transaction.commit_info import commit_info
 
 def finish(draft: CommitDraft, base: TableState) -> ReadyCommit:
     """Complete the draft for the version after `base`: every supported feature adds what it needs, or raises."""
+    ready = unfinished(draft, base)
+    for feature in finish_order(ready.configuration):
+        ready = feature.finish(ready, base)
+    _check_single(ready)
+    return ready
+
+
+def unfinished(draft: CommitDraft, base: TableState) -> ReadyCommit:
+    """Return the commit of the version after `base` before the features of the table add what they need."""
     configuration, now = _configuration(draft, base), int(time.time() * 1000)
-    ready = ReadyCommit(
+    return ReadyCommit(
         draft=draft,
         version=base.version + 1,
         timestamp=now,
@@ -35,10 +44,6 @@ def finish(draft: CommitDraft, base: TableState) -> ReadyCommit:
         adds=draft.adds,
         removes=draft.removes,
     )
-    for feature in finish_order(configuration):
-        ready = feature.finish(ready, base)
-    _check_single(ready)
-    return ready
 
 
 def encode(ready: ReadyCommit) -> bytes:

@@ -66,26 +66,6 @@ def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configu
     return keep_listed(files, request)
 
 
-def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> pa.Table:
-    """Return the files changed by `done` that `more`, based on the same version, depends on.
-
-    If there are none, the combination has the same result as the two operations one after the other. `configuration` is
-    the table configuration with the changes of both.
-    """
-    reads, removed = more.reads, done.removes
-    added = done.adds.filter(pc.invert(PathSet.of(removed.column("path"), location).holds(done.adds)))
-    if reads.whole_table:
-        return _paths(removed, added)
-    looked_at = (PathSet.of(sorted(reads.paths), location), PathSet.of(more.removes.column("path"), location))
-    found = [shared(removed, *looked_at)]
-    found += [matching(added, one, more, configuration) for one in reads.predicates if added.num_rows]
-    return _paths(*found)
-
-
-def _paths(*files: pa.Table) -> pa.Table:
-    return pa.concat_tables([pa.table({"path": table["path"]}) for table in files])
-
-
 def partition_names(configuration: TableConfiguration) -> tuple[str, ...]:
     """Return the physical names of the partition columns, the keys of partition values in the log."""
     mode = mapping_mode(configuration)

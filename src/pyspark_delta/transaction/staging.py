@@ -17,8 +17,7 @@ from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.combination import combine
-from pyspark_delta.transaction.finish import encode, finish
-from pyspark_delta.transaction.overlap import unseen
+from pyspark_delta.transaction.finish import encode, finish, unfinished
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.schema_reads import reads_across
 
@@ -32,22 +31,6 @@ def check_plain(configuration: TableConfiguration) -> None:
         raise InvalidOperationError(
             f"New rows of this table have to be checked or computed by Spark, because of {', '.join(what)}. Write them "
             "with a Spark DataFrame.",
-        )
-
-
-def check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> None:
-    """Refuse a draft that depends on rows that the transaction itself has changed or written."""
-    if more.reads.is_empty:
-        return
-    files = unseen(done, more, configuration, location)
-    if files.num_rows:
-        others = f" and {files.num_rows - 1} more" if files.num_rows > 1 else ""
-        raise InvalidOperationError(
-            f"{more.operation.name} depends on rows that the transaction itself wrote or changed, but it reads the "
-            f"version that the transaction began with, while the file '{files['path'][0]}'{others} "
-            "has changed since. Make one operation of the two, let conditions on partition columns tell their rows "
-            "apart, or make two transactions of it.",
-            operation=more.operation.name,
         )
 
 
@@ -102,15 +85,13 @@ def _check_removes(
             )
 
 
-def read_set(reads: ReadSet, plan: ScanPlan, where: str | None, schema: StructType, time_zone: str) -> ReadSet:
-    """Return reads with those of a scan of the rows for which `where` is true."""
+def read_set(plan: ScanPlan, where: str | None, schema: StructType, time_zone: str) -> ReadSet:
+    """Return what depends on a scan of the rows for which `where` is true."""
+    paths = frozenset(plan.files.column("path").to_pylist())
     if where is None:
-        reads = replace(reads, whole_table=True)
-    else:
-        predicate = parse_predicate(where, schema, time_zone=time_zone)
-        zone = time_zone if not reads.predicates or reads.time_zone == time_zone else None
-        reads = replace(reads, predicates=(*reads.predicates, predicate), time_zone=zone)
-    return replace(reads, paths=reads.paths.union(plan.files.column("path").to_pylist()))
+        return ReadSet(whole_table=True, paths=paths)
+    predicate = parse_predicate(where, schema, time_zone=time_zone)
+    return ReadSet(predicates=(predicate,), paths=paths, time_zone=time_zone)
 
 
 def check_user_domain(domain: str) -> None:
@@ -136,4 +117,13 @@ def changed_snapshot(snapshot: Snapshot, draft: CommitDraft, configuration: Tabl
 def staged_snapshot(snapshot: Snapshot, draft: CommitDraft, base: TableState) -> Snapshot:
     """Return the table as a draft on the version of a snapshot would leave it, with the files of the draft."""
     ready = finish(draft, base)
+    return snapshot.with_commit(encode(ready), ready.configuration)
+
+
+def row_snapshot(snapshot: Snapshot, draft: CommitDraft, base: TableState) -> Snapshot:
+    """Return the same table without what only the commit decides, such as the row ids of new files.
+
+    A statement that copies rows would store them, and another commit may get the same ids.
+    """
+    ready = unfinished(draft, base)
     return snapshot.with_commit(encode(ready), ready.configuration)

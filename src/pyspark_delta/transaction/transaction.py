@@ -42,16 +42,16 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, never_lands
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.combination import combine, together
+from pyspark_delta.transaction.combination import follow, together
 from pyspark_delta.transaction.schema_reads import reads_across
 from pyspark_delta.transaction.staging import (
     changed_snapshot,
     check_plain,
-    check_seen,
     check_user_domain,
     define,
     new_files,
     read_set,
+    row_snapshot,
     staged_snapshot,
 )
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
@@ -105,6 +105,7 @@ class Transaction:
         self._committer, self._policy = committer, policy
         self._draft = CommitDraft(operation=operation, data_change=data_change, engine_info=engine_info)
         self._written: list[str] = []
+        self._rows: tuple[CommitDraft, Snapshot] | None = None  # the row snapshot of a draft
         self.phase = Phase.OPEN
 
     @classmethod
@@ -189,6 +190,19 @@ class Transaction:
             return self.changed_snapshot
         return staged_snapshot(self._required_snapshot("read"), self._draft, self._base)
 
+    @property
+    def row_snapshot(self) -> Snapshot:
+        """The table as the commit would leave it now, for operations that change or remove its rows.
+
+        New rows have no row ids yet. Raises InvalidOperationError without a snapshot.
+        """
+        draft = self._draft
+        if not draft.has_files:
+            return self.changed_snapshot
+        if self._rows is None or self._rows[0] is not draft:
+            self._rows = draft, row_snapshot(self._required_snapshot("read"), draft, self._base)
+        return self._rows[1]
+
     def _required_snapshot(self, what: str) -> Snapshot:
         if self._snapshot is None:
             raise InvalidOperationError(f"The transaction began without a snapshot, so there is nothing to {what}.")
@@ -201,10 +215,9 @@ class Transaction:
         Raises the errors of `plan_scan`.
         """
         self.require_open()
-        snapshot = self._required_snapshot("read")
+        snapshot = self.row_snapshot
         plan = plan_scan(snapshot, columns, where, time_zone=time_zone)
-        reads = read_set(self._draft.reads, plan, where, snapshot.schema, time_zone)
-        self._draft = replace(self._draft, reads=reads)
+        self.depend_on(read_set(plan, where, snapshot.schema, time_zone))
         return plan
 
     def application_version(self, app_id: str) -> int | None:
@@ -247,18 +260,16 @@ class Transaction:
     def remove(self, files: pa.Table) -> Transaction:
         """Stage the removal of live files, given by the column `path` of `files`. Raises InvalidOperationError."""
         self.require_open()
-        snapshot = self._required_snapshot("remove")
+        before, snapshot = self._required_snapshot("remove"), self.row_snapshot
         live, paths = snapshot.files(REMOVED_COLUMNS), files.column("path").unique()
         chosen = live.filter(pc.is_in(live.column("path"), value_set=paths))
-        if gone := set(paths.to_pylist()) - set(chosen.column("path").to_pylist()):
+        known = pa.chunked_array([chosen["path"].combine_chunks(), self._draft.removes["path"].combine_chunks()])
+        if gone := set(paths.to_pylist()) - set(known.to_pylist()):
             raise InvalidOperationError(
-                f"The file '{min(gone)}' is not part of version {snapshot.version} of "
+                f"The file '{min(gone)}' is not part of version {before.version} of "
                 f"'{self._base.location}'. Use the paths of files that a scan of the transaction returns."
             )
-        known = self._draft.removes
-        chosen = chosen.filter(pc.invert(pc.is_in(chosen.column("path"), value_set=known.column("path").unique())))
-        self._draft = replace(self._draft, removes=together(known, chosen))
-        return self
+        return self.stage(self._part(removes=chosen))
 
     # ------------------------------------------------------------------------------------------ everything else
     def declare(self, configuration: TableConfiguration) -> Transaction:
@@ -273,16 +284,15 @@ class Transaction:
         return self
 
     def stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> Transaction:
-        """Add the changes of another draft on the same version; its new files now belong to the transaction.
+        """Add the changes of another draft, made for `row_snapshot`; its new files now belong to the transaction.
 
         `written` are new files other than data files, such as those of deletion vectors, by their paths in the table.
-        Raises InvalidOperationError if one commit cannot contain both, or if the draft would have to see earlier
-        changes of the transaction.
+        Files of the transaction that the draft removes are not deleted, because a DataFrame may still read them; VACUUM
+        deletes them. Raises InvalidOperationError if one commit cannot contain both.
         """
         self.require_open()
         self._written += dict.fromkeys([*new_files(draft), *written])
-        check_seen(self._draft, draft, self.configuration, self._base.location)
-        self._draft = combine(self._draft, draft)
+        self._draft = follow(self._draft, draft, self._base.location)
         return self
 
     def define(self, draft: CommitDraft) -> Transaction:
@@ -294,18 +304,17 @@ class Transaction:
         self._draft = define(self._draft, draft, self._base, self.configuration)
         return self
 
-    def depend_on(self, operation: Operation, reads: ReadSet) -> Transaction:
-        """Make the commit fail if a concurrent one changes what was read. Raises the errors of `stage`."""
-        return self.stage(CommitDraft(operation=operation, reads=reads))
+    def depend_on(self, reads: ReadSet) -> Transaction:
+        """Make the commit fail if a concurrent one changes what was read, which may include files of the transaction.
 
-    def depend_on_source(self, reads: ReadSet) -> Transaction:
-        """Make the commit fail if a concurrent one changes what new rows were computed from.
-
-        Those rows come from the version that the transaction is based on, so its own changes are not a conflict.
+        The reads of a draft are those of its author; these are others, such as what new rows were computed from.
         """
         self.require_open()
-        self._draft = replace(self._draft, reads=self._draft.reads.union(reads))
+        self._draft = follow(self._draft, self._part(reads=reads), self._base.location)
         return self
+
+    def _part(self, **more: Any) -> CommitDraft:
+        return CommitDraft(operation=self._draft.operation, data_change=self._draft.data_change, **more)
 
     def set_operation(self, operation: Operation) -> Transaction:
         """Set the operation shown in the history."""

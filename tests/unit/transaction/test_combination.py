@@ -11,11 +11,11 @@ from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation, ReadSet
+from pyspark_delta.protocol.draft import IsolationLevel, Operation, ReadSet
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import TIMESTAMP, StructField, StructType
-from pyspark_delta.transaction.combination import combine, operation_of
-from pyspark_delta.transaction.overlap import matching, unseen
+from pyspark_delta.transaction.combination import combine, follow, operation_of
+from pyspark_delta.transaction.overlap import matching
 
 
 def test_everything_of_both_is_in_the_commit() -> None:
@@ -102,24 +102,43 @@ def test_c169_change_data_files_are_all_changes_of_a_commit() -> None:
     assert combine(changed, changed).changes.num_rows == 2
 
 
-PLAIN = TableConfiguration(*declared(), "memory://x/t")
-DONE = draft(adds=[file("new", ids=(0, 9)), file("marked", ids=(10, 19))], removes=["marked", "gone"])
+VECTOR = {"deletion_vector": {"storage_type": "i", "path_or_inline_dv": "x", "size_in_bytes": 1, "cardinality": 1}}
+DONE = draft(adds=["new", file("marked", **VECTOR)], removes=["marked", "gone"], reads=reading("id = 1"))
 
 
-@pytest.mark.parametrize(
-    ("more", "paths"),
-    [
-        (draft(adds=["x"]), []),
-        (draft(reads=reading("id > 5")), ["new"]),
-        (draft(reads=reading("false", "id = null")), []),
-        (draft(reads=reading("id > 9", "id < 0")), []),  # nothing but what it looked at can have been marked
-        (draft(reads=reading("id = 12", paths=["marked", "other"])), ["marked"]),
-        (draft(reads=reading("id = 30"), removes=["gone", "other"]), ["gone"]),
-        (draft(reads=reading(whole_table=True)), ["marked", "gone", "new"]),
-    ],
-)
-def test_what_a_draft_should_have_seen_of_an_earlier_one(more: CommitDraft, paths: list[str]) -> None:
-    assert unseen(DONE, more, PLAIN, "memory://x/t")["path"].to_pylist() == paths
+def test_a_draft_that_follows_may_remove_what_the_first_one_added() -> None:
+    more = draft(
+        adds=[file("new", **VECTOR), file("marked", records=9), "other"],
+        removes=["new", file("marked", **VECTOR), "old"],
+        reads=reading("id = 2", paths=["new", "marked", "old"]),
+    )
+    both = follow(DONE, more, "memory://x/t")
+    assert both.removes.select(["path", "deletion_vector"]).to_pylist() == [
+        {"path": path, "deletion_vector": None} for path in ("marked", "gone", "old")
+    ]
+    assert both.adds["path"].to_pylist() == ["new", "marked", "other"]
+    assert [vector is None for vector in both.adds["deletion_vector"].to_pylist()] == [False, True, True]
+    assert both.reads.paths == {"marked", "old"}, "files that are in no version cannot be changed by another commit"
+    assert len(both.reads.predicates) == 2
+
+
+def test_what_both_change_in_the_end_may_be_nothing() -> None:
+    both = follow(draft(adds=["a", "b"]), draft(removes=["b", "a"]), "memory://x/t")
+    assert both.is_empty
+
+
+def test_a_draft_for_the_version_before_is_refused() -> None:
+    with pytest.raises(InvalidOperationError, match="removes the file 'gone'"):
+        follow(DONE, draft(removes=["marked", "gone"]), "memory://x/t")
+
+
+def test_c169_no_row_has_two_changes_in_one_version() -> None:
+    told = files("_change_data/c").select(["path", "partition_values"])
+    done = replace(DONE, changes=told)
+    assert follow(done, draft(removes=["marked"], adds=["x"], changes=told), "memory://x/t").changes.num_rows == 2
+    for first, second in ((done, draft(removes=["new"])), (DONE, draft(removes=["new"], changes=told))):
+        with pytest.raises(InvalidOperationError, match="two changes of one row"):
+            follow(first, second, "memory://x/t")
 
 
 def test_the_history_names_one_operation_or_all() -> None:

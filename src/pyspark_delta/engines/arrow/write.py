@@ -22,6 +22,7 @@ from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
+from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.scan.planner import ROW_TRACKING_FIELDS, read_context
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
@@ -145,14 +146,7 @@ class ConditionRows:
             yield kept.rename_columns(list(extended.schema.names))
 
     def _read(self, files: pa.Table, *, row_ids: bool = False) -> Iterator[pa.RecordBatch]:
-        snapshot = self.snapshot
-        context = read_context(
-            snapshot.location,
-            snapshot.configuration,
-            row_ids=row_ids,
-            storage_options=snapshot.storage_options,
-            time_zone=self.plan.time_zone,
-        )
+        context = file_source(self.snapshot).read_context(row_ids=row_ids, time_zone=self.plan.time_zone)
         return read_tasks(context, list(tasks_of(files)))
 
 

@@ -111,10 +111,10 @@ class DeltaTransaction:
             options = replace(options, files=files, catalog_table=self._snapshot.catalog_table)
             request = WriteRequest(self._snapshot.location, mode, options, must_exist=True)
             inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
-            current = self._current
+            current = self._defined if mode == "append" else self._current
             draft, reads = stage_change(frame, request, current, current.configuration, inserts_as_cdc=inserts_as_cdc)
             self._stage(draft)
-            self._transaction.depend_on_source(reads)
+            self._transaction.depend_on(reads)
         return self
 
     def _options(self, given: Mapping[str, object]) -> WriteOptions:
@@ -167,10 +167,10 @@ class DeltaTransaction:
         current = self._current
         staged = statement.stage(current, current.configuration)
         if staged.draft is None:
-            self._transaction.depend_on(Operation(statement.name), staged.reads)
+            self._transaction.depend_on(staged.reads)
         else:
             self._stage(staged.draft, staged.written)
-        self._transaction.depend_on_source(staged.source_reads)
+        self._transaction.depend_on(staged.source_reads)
         return counts_frame(self._spark, staged.result)
 
     # ------------------------------------------------------------------------------------------- definition
@@ -212,6 +212,12 @@ class DeltaTransaction:
 
     @property
     def _current(self) -> Snapshot:
+        """The table as the commit would leave it now, for operations that change its rows."""
+        self._transaction.require_open()
+        return self._transaction.row_snapshot
+
+    @property
+    def _defined(self) -> Snapshot:
         """The version at which the transaction began, with its new definition."""
         return self._transaction.changed_snapshot
 

@@ -120,12 +120,12 @@ def is_open(spark: SparkSession) -> bool:
 
 
 def snapshot_of(spark: SparkSession, table: SqlTable) -> Snapshot:
-    """Return the version of a table that a statement changes: the newest, or that at which its transaction began.
+    """Return a table with the definition that a statement uses: the newest version, or that of its transaction.
 
-    The latter has the definition that the transaction has changed.
+    The latter lacks the rows of the transaction.
     """
     found = _current(spark)
-    return table.snapshot() if found is None else found.on(spark, table).operations._current
+    return table.snapshot() if found is None else found.on(spark, table).operations._defined
 
 
 def run(spark: SparkSession, table: SqlTable, statement: Statement) -> DataFrame:
@@ -183,7 +183,7 @@ def altered(spark: SparkSession, snapshot: Snapshot) -> Snapshot | None:
     found = _current(spark)
     if found is None or not found.is_altering or found.begun is None or found.begun.table.location != snapshot.location:
         return None
-    return found.begun.operations._current
+    return found.begun.operations._defined
 
 
 def staged(spark: SparkSession, location: str) -> Snapshot | None:

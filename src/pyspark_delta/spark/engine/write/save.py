@@ -13,7 +13,7 @@ from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet
-from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
@@ -265,8 +265,7 @@ class JoinedRows:
 
     @property
     def _source(self) -> FileSource:
-        snapshot = self.snapshot
-        return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
+        return file_source(self.snapshot)
 
 
 def new_rows(spark: SparkSession, plan: WritePlan, new: Written) -> DataFrame:

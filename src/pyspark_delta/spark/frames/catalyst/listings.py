@@ -70,8 +70,7 @@ class SnapshotListing:
     def identity(self) -> str:
         # A staged commit may become no version, or a later one.
         id_, commit = self.snapshot.metadata.id, self.snapshot.segment.last_commit
-        is_staged = self.snapshot.version > self.snapshot.as_committed.version
-        return f"{id_} {commit.path}" if is_staged and commit is not None else id_
+        return f"{id_} {commit.path}" if self.snapshot.is_staged and commit is not None else id_
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
         return plan_scan(
