@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,13 @@ class Alone:
 
     def overwrite(self, frame: DataFrame, **options: object) -> None:
         save(frame, self.path, "overwrite", options=options)
+
+
+@contextmanager
+def failing(error: type[Exception], match: str | None = None) -> Iterator[None]:
+    """What is in the block, its end included, must raise."""
+    with pytest.raises(error, match=match):
+        yield
 
 
 def make(session: SparkSession, path: Path, **properties: object) -> str:
@@ -147,11 +155,11 @@ def test_conflicts_are_those_with_the_version_before(delta_spark: SparkSession, 
         txn.update("id = 50 and p = 0", {"n": "1"})
         table.delete("p = 1 and id = 1")  # of other rows
     assert (50, 0, 1) in content(path)
-    with pytest.raises(ConcurrentDeleteReadError), table.transaction() as txn:
+    with failing(ConcurrentDeleteReadError), table.transaction() as txn:
         txn.append(more)
         txn.update("n = 3 or id = 50", {"n": "2"})
         table.delete("id = 3")
-    with pytest.raises(ConcurrentAppendError), table.transaction() as txn:
+    with failing(ConcurrentAppendError), table.transaction() as txn:
         txn.append(more)
         txn.delete("id = 50")  # leaves nothing of the transaction in this partition, but has read it
         txn.append(more)
@@ -164,18 +172,39 @@ def test_c169_a_row_changes_once_if_change_data_files_show_it(delta_spark: Spark
     )
     table, before = DeltaTable.forPath(delta_spark, path), content(path)
     began = Table.open(path).version
-    with pytest.raises(InvalidOperationError, match="two changes of one row"), table.transaction() as txn:
+    with failing(InvalidOperationError, match="two changes of one row"), table.transaction() as txn:
         txn.update("id = 3", {"n": "33"})
         txn.update("id = 3", {"n": "34"})
     assert (content(path), Table.open(path).version) == (before, began)
-    with table.transaction() as txn:
+
+
+def check_feed(session: SparkSession, path: str) -> None:
+    """Changes that commits of their own would have in change data files, between others that readers derive."""
+    began = Table.open(path).version
+    with DeltaTable.forPath(session, path).transaction() as txn:
+        txn.append(session.sql("select 50L id, 3 p, 0 n"))
         txn.delete("id = 0")
-        txn.delete("id = 3")  # in the same file
-        txn.update("id = 6", {"n": "66"})
+        txn.delete("id = 3")  # of the same file
+        txn.update("id = 6", {"n": "66"})  # of that file too
+        txn.append(session.sql("select 51L id, 3 p, 0 n"))
+        txn.delete("p = 1")  # whole files
     changes = Table.open(path).changes(began + 1).to_arrow().to_pylist()
-    assert sorted((row["_change_type"], row["id"], row["n"]) for row in changes) == [
-        ("delete", 0, 0),
-        ("delete", 3, 3),
+    found = sorted((row["_change_type"], row["id"], row["n"]) for row in changes)
+    assert found == [
+        *(("delete", number, number) for number in (0, 1, 3, 4, 7, 10)),
+        *(("insert", number, 0) for number in (50, 51)),
         ("update_postimage", 6, 66),
         ("update_preimage", 6, 6),
     ]
+
+
+def test_c169_the_feed_has_the_changes_of_all_statements(delta_spark: SparkSession, tmp_path: Path) -> None:
+    properties = {"delta.enableDeletionVectors": True, "delta.enableChangeDataFeed": True}
+    check_feed(delta_spark, make(delta_spark, tmp_path / "t", **properties))
+
+
+def test_c169_the_feed_has_the_changes_of_all_statements_through_connect(
+    plain_connect: SparkSession, tmp_path: Path
+) -> None:
+    properties = {"delta.enableDeletionVectors": True, "delta.enableChangeDataFeed": True}
+    check_feed(plain_connect, make(plain_connect, tmp_path / "t", **properties))

@@ -91,8 +91,13 @@ def file_source(snapshot: Snapshot) -> FileSource:
         snapshot.configuration,
         snapshot.storage_options,
         snapshot.version,
-        is_staged=snapshot.is_staged,
+        is_staged=is_staged(snapshot),
     )
+
+
+def is_staged(snapshot: Snapshot) -> bool:
+    """Return True if a snapshot has files of a commit that is not in the log (`Snapshot.with_commit`)."""
+    return snapshot.version > snapshot.as_committed.version
 
 
 def _optional(plan: ColumnPlan) -> ColumnPlan:

@@ -368,11 +368,6 @@ class Snapshot:
         """The version in the log on which this one is based: another one after `with_configuration`, `with_commit`."""
         return self._committed or self
 
-    @property
-    def is_staged(self) -> bool:
-        """True if it shows files of a commit that is not in the log (`with_commit`)."""
-        return self.version > self.as_committed.version
-
     def at_version(self, version: int) -> Snapshot:
         """Return another version of the same table. Raises as `load`."""
         return self._load(version=version)

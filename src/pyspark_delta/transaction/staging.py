@@ -1,4 +1,4 @@
-"""What a transaction stages: checks of it, and the table that it would leave."""
+"""Checks of what a transaction stages, and what it reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from pyspark_delta.protocol.draft import CommitDraft, ReadSet
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.combination import combine
-from pyspark_delta.transaction.finish import encode, finish, unfinished
+from pyspark_delta.transaction.finish import finish
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.schema_reads import reads_across
 
@@ -103,27 +102,3 @@ def check_user_domain(domain: str) -> None:
             error_class="DELTA_DOMAIN_METADATA_RESERVED",
             domain=domain,
         )
-
-
-def changed_snapshot(snapshot: Snapshot, draft: CommitDraft, configuration: TableConfiguration) -> Snapshot:
-    """Return the version of a snapshot with the protocol, metadata and domains of a draft on it, and its own files."""
-    if not (draft.protocol or draft.metadata or draft.domains):
-        return snapshot
-    domains = {**snapshot.domains(), **{domain.domain: domain for domain in draft.domains}}
-    live = {name: domain for name, domain in domains.items() if not domain.removed}
-    return snapshot.with_configuration(configuration, live)
-
-
-def staged_snapshot(snapshot: Snapshot, draft: CommitDraft, base: TableState) -> Snapshot:
-    """Return the table as a draft on the version of a snapshot would leave it, with the files of the draft."""
-    ready = finish(draft, base)
-    return snapshot.with_commit(encode(ready), ready.configuration)
-
-
-def row_snapshot(snapshot: Snapshot, draft: CommitDraft, base: TableState) -> Snapshot:
-    """Return the same table without what only the commit decides, such as the row ids of new files.
-
-    A statement that copies rows would store them, and another commit may get the same ids.
-    """
-    ready = unfinished(draft, base)
-    return snapshot.with_commit(encode(ready), ready.configuration)

@@ -44,15 +44,13 @@ from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, neve
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.combination import follow, together
 from pyspark_delta.transaction.schema_reads import reads_across
+from pyspark_delta.transaction.staged_table import StagedTable
 from pyspark_delta.transaction.staging import (
-    changed_snapshot,
     check_plain,
     check_user_domain,
     define,
     new_files,
     read_set,
-    row_snapshot,
-    staged_snapshot,
 )
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
@@ -81,7 +79,7 @@ class Phase(Enum):
     DISCARDED = "discarded"
 
 
-class Transaction:
+class Transaction(StagedTable):
     """Changes that are committed together: at the end of a `with` block, or by `commit`.
 
     A block that ends with an exception discards them. The data files of the transaction are then deleted, but only if
@@ -101,11 +99,10 @@ class Transaction:
         committer: Committer | None = None,
         policy: AttemptPolicy = _PATIENT,
     ) -> None:
-        self._base, self._snapshot = base, snapshot
+        draft = CommitDraft(operation=operation, data_change=data_change, engine_info=engine_info)
+        super().__init__(base, snapshot, draft)
         self._committer, self._policy = committer, policy
-        self._draft = CommitDraft(operation=operation, data_change=data_change, engine_info=engine_info)
         self._written: list[str] = []
-        self._rows: tuple[CommitDraft, Snapshot] | None = None  # the row snapshot of a draft
         self.phase = Phase.OPEN
 
     @classmethod
@@ -162,51 +159,6 @@ class Transaction:
     def version(self) -> int:
         """The committed version; before the commit, the version that the transaction is based on."""
         return self._base.version
-
-    @property
-    def configuration(self) -> TableConfiguration:
-        """The table configuration, with the changes of the transaction."""
-        before, draft = self._base.configuration, self._draft
-        protocol = draft.protocol or (before.protocol if before else None)
-        metadata = draft.metadata or (before.metadata if before else None)
-        assert protocol is not None
-        assert metadata is not None
-        if before is not None and draft.protocol is None and draft.metadata is None:
-            return before
-        return TableConfiguration(protocol, metadata, self._base.location)
-
-    @property
-    def changed_snapshot(self) -> Snapshot:
-        """The version that the transaction is based on, with its changes of protocol, metadata and domains.
-
-        The files are those of the version. Raises InvalidOperationError without a snapshot.
-        """
-        return changed_snapshot(self._required_snapshot("read"), self._draft, self.configuration)
-
-    @property
-    def staged_snapshot(self) -> Snapshot:
-        """The table as the commit would leave it now. Raises InvalidOperationError without a snapshot."""
-        if not self._draft.has_files:
-            return self.changed_snapshot
-        return staged_snapshot(self._required_snapshot("read"), self._draft, self._base)
-
-    @property
-    def row_snapshot(self) -> Snapshot:
-        """The table as the commit would leave it now, for operations that change or remove its rows.
-
-        New rows have no row ids yet. Raises InvalidOperationError without a snapshot.
-        """
-        draft = self._draft
-        if not draft.has_files:
-            return self.changed_snapshot
-        if self._rows is None or self._rows[0] is not draft:
-            self._rows = draft, row_snapshot(self._required_snapshot("read"), draft, self._base)
-        return self._rows[1]
-
-    def _required_snapshot(self, what: str) -> Snapshot:
-        if self._snapshot is None:
-            raise InvalidOperationError(f"The transaction began without a snapshot, so there is nothing to {what}.")
-        return self._snapshot
 
     # ------------------------------------------------------------------------------------------------ reading
     def read(self, columns: Sequence[str] | None = None, where: str | None = None, time_zone: str = "UTC") -> ScanPlan:
@@ -293,6 +245,13 @@ class Transaction:
         self.require_open()
         self._written += dict.fromkeys([*new_files(draft), *written])
         self._draft = follow(self._draft, draft, self._base.location)
+        return self
+
+    def represent(self, changes: pa.Table) -> Transaction:
+        """Add the change data files with all changes before, which have none (C169)."""
+        self.require_open()
+        self._written += changes.column("path").to_pylist()
+        self._draft = replace(self._draft, changes=changes)
         return self
 
     def define(self, draft: CommitDraft) -> Transaction:

@@ -149,9 +149,6 @@ class RowWriter(Protocol):
     def write_new(self, plan: WritePlan) -> Written:
         """Write the new rows after applying the rules of the plan."""
 
-    def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
-        """Write change data files with the new rows."""
-
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> ReplacedRows:
         """Return the rows that meet the condition of replaceWhere (the selection Where)."""
 

@@ -106,21 +106,18 @@ def stage_rows(
     before: TableConfiguration,
     session: WriteSession,
     rows: RowWriter,
-    *,
-    inserts_as_cdc: bool = False,
 ) -> tuple[CommitDraft, ReadSet]:
     """Write the files of a write to an existing table without a commit; return the draft that names them.
 
     The second value is what the rows were read from, if it is the table itself; it is not among the reads of the draft.
     `before` is what the table declares: the snapshot's declaration with the changes that the same commit makes first.
-    With `inserts_as_cdc`, rows that are only added are in change data files too, because other changes of the commit
-    are. Raises as `write_rows`.
+    Raises as `write_rows`.
     """
     check_distinct(data)
     _warn_about_append(request)
     plan = plan_write(request, data, snapshot, session, before=before)
     reads = _source_reads(plan, snapshot, rows)
-    return draft_plan(plan, stage_plan(plan, snapshot, rows, inserts_as_cdc=inserts_as_cdc), rows.engine), reads
+    return draft_plan(plan, stage_plan(plan, snapshot, rows), rows.engine), reads
 
 
 def open_table(request: WriteRequest) -> Snapshot | None:
@@ -169,8 +166,6 @@ def stage_plan(
     snapshot: Snapshot | None,
     rows: RowWriter,
     new: Written | None = None,
-    *,
-    inserts_as_cdc: bool = False,
 ) -> Staged:
     """Write the files of a write. `snapshot` is the version of the plan, `new` the new rows if they are written.
 
@@ -181,16 +176,15 @@ def stage_plan(
     if snapshot is None:
         return Staged(new)
     with _discarded_on_error(plan, new):
-        return _staged(plan, snapshot, rows, new, inserts_as_cdc=inserts_as_cdc)
+        return _staged(plan, snapshot, rows, new)
 
 
-def _staged(plan: WritePlan, snapshot: Snapshot, rows: RowWriter, new: Written, *, inserts_as_cdc: bool) -> Staged:
+def _staged(plan: WritePlan, snapshot: Snapshot, rows: RowWriter, new: Written) -> Staged:
     """Return the files of a write to an existing table; `new` are those with the new rows."""
     replaced, matches = _find_replaced(plan, snapshot, new, rows)
     if replaced is not None and matches is not None:
         return _with_kept(plan, Staged(new, replaced=replaced), replaced, matches)
-    inserted = rows.write_inserts(plan, new) if inserts_as_cdc and new.rows else None
-    return Staged(new, replaced=replaced, changes=inserted)
+    return Staged(new, replaced=replaced)
 
 
 def draft_plan(plan: WritePlan, staged: Staged, engine: str) -> CommitDraft:

@@ -461,3 +461,17 @@ def test_the_staged_snapshot_shows_what_the_commit_would_leave(location: str) ->
         assert Snapshot.load(location).version == 0
     paths = Snapshot.load(location).files(("path",)), first.files(("path",))
     assert sorted(paths[0]["path"].to_pylist()) == sorted(paths[1]["path"].to_pylist())
+
+
+def test_reads_and_removals_see_what_the_transaction_wrote(location: str) -> None:
+    with Transaction.on(table(location)) as transaction:
+        transaction.write([rows(3, 4, p="z")])
+        found = transaction.read(where="p = 'z'")
+        assert found.files.num_rows == 1
+        transaction.remove(found.files)
+        assert transaction.read(where="p = 'z'").files.num_rows == 0
+        transaction.write([rows(5, p="z")])
+        assert transaction.draft.reads.paths == frozenset(), "no other commit can change files of the transaction"
+    after = Snapshot.load(location)
+    assert found.files["path"][0].as_py() not in after.files(("path",))["path"].to_pylist()
+    assert (after.version, after.record_count.total) == (1, 3)

@@ -84,10 +84,6 @@ class ArrowRows:
         self._earlier = plan, files
         return Written.of(files, context)
 
-    def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
-        """Write change data files with the rows just written."""
-        return _write_changes(plan, _changed(_new_rows(plan, new.files), plan.configuration.schema, "insert", plan))
-
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> ConditionRows:
         """Return the rows that meet the condition of replaceWhere."""
         return condition_rows(plan, snapshot, new)

@@ -25,7 +25,7 @@ from pyspark_delta.spark.engine.dml.engines import delete_statement, update_stat
 from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
-from pyspark_delta.spark.engine.write.save import stage_change
+from pyspark_delta.spark.engine.write.save import stage_change, write_feed
 from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.statements.contract import Statement
@@ -63,14 +63,13 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 
 
 class DeltaTransaction:
-    """Operations on the version at which the transaction began, committed together at the end of its block.
+    """Operations on a table, committed together at the end of the block.
 
-    Operations on rows run their Spark jobs when they are called. They read the version at which the transaction began,
-    with its new definition. They raise InvalidOperationError if they would replace or change rows that the transaction
-    has written or changed. An exception that leaves the block discards everything. Everything is discarded too if the
-    table already holds the application transaction (`setTransaction`). The end of
-    the block raises CommitConflictError if a concurrent commit changed the definition, if the transaction changes it
-    too, or rows that an operation depends on; then run the block again.
+    Operations on rows run their Spark jobs when they are called, and see what those before have done. On a table with a
+    change data feed, they raise InvalidOperationError if the feed may have two changes of one row. An exception that
+    leaves the block discards everything. Everything is discarded too if the table already holds the application
+    transaction (`setTransaction`). The end of the block raises CommitConflictError if a concurrent commit changed the
+    definition, if the transaction changes it too, or rows that an operation depends on; then run the block again.
 
     >>> with table.transaction() as txn:                                        # doctest: +SKIP
     ...     txn.delete("day = '2024-01-31'")
@@ -100,7 +99,7 @@ class DeltaTransaction:
     def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
         """Replace all rows, or those that `options` select, such as `replaceWhere="month = 1"`.
 
-        Raises as a write does, and InvalidOperationError if it affects rows that the transaction wrote or changed.
+        Raises as a write does.
         """
         return self._write(df, "overwrite", self._options(options))
 
@@ -110,9 +109,8 @@ class DeltaTransaction:
             files = replace(options.files, storage_options=storage_options)
             options = replace(options, files=files, catalog_table=self._snapshot.catalog_table)
             request = WriteRequest(self._snapshot.location, mode, options, must_exist=True)
-            inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
             current = self._defined if mode == "append" else self._current
-            draft, reads = stage_change(frame, request, current, current.configuration, inserts_as_cdc=inserts_as_cdc)
+            draft, reads = stage_change(frame, request, current, current.configuration)
             self._stage(draft)
             self._transaction.depend_on(reads)
         return self
@@ -138,8 +136,7 @@ class DeltaTransaction:
     def delete(self, condition: Condition | None = None) -> DataFrame:
         """Delete rows as `DeltaTable.delete` does; return one row with `num_affected_rows`.
 
-        Raises as `DeltaTable.delete`, and InvalidOperationError if it affects rows that the transaction wrote or
-        changed.
+        Raises as `DeltaTable.delete`.
         """
         return self._run(delete_statement(self._spark, condition, self._alias))
 
@@ -249,9 +246,22 @@ class DeltaTransaction:
 
     # ------------------------------------------------------------------------------------------------- details
     def _stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> DeltaTransaction:
-        self._transaction.stage(draft, written)
+        self._transaction.stage(self._with_feed(draft), written)
         self._operations.append(draft.operation)
         return self
+
+    def _with_feed(self, draft: CommitDraft) -> CommitDraft:
+        """Return a draft with change data files if earlier changes have them; write those of earlier ones if it has."""
+        before = self._transaction.draft
+        parts = [part for part in (before, draft) if part.adds.num_rows or part.removes.num_rows]
+        silent = [part for part in parts if not part.changes.num_rows]
+        if len(silent) in (0, len(parts)):
+            return draft
+        changes = write_feed(self._spark, self._transaction.preview(silent[0]))
+        if silent[0] is draft:
+            return replace(draft, changes=changes)
+        self._transaction.represent(changes)
+        return draft
 
     def _complete(self) -> None:
         """Describe the operations for the history, or clear the draft if there is nothing to commit."""

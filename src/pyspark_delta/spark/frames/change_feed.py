@@ -26,7 +26,7 @@ from pyspark_delta.changes.reader import missing_file, naming_versions
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.engines.tasks import FileGroup, single_files
-from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.file_source import FileSource, is_staged
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.classes import has_data_sources
@@ -69,6 +69,12 @@ def read_change_feed(
     return frame if columns is None else frame.select(*(quoted(name) for name in columns))
 
 
+def read_last_changes(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """Return the changed rows of the last version of a snapshot, which may be staged. Raises as `plan_changes`."""
+    last = VersionRange(snapshot.version, snapshot.version)
+    return _frame(spark, snapshot, plan_changes(snapshot, last, time_zone=session_time_zone(spark)))
+
+
 def _frame(spark: SparkSession, latest: Snapshot, plan: FeedPlan) -> DataFrame:
     parts = list(_parts(latest, plan))
     if not parts:
@@ -76,7 +82,7 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: FeedPlan) -> DataFrame:
     if takes_file_index(spark, latest):
         return _read_by_catalyst(spark, latest, parts)
     if not all(reads_natively(spark, source, files) for source, files in parts):
-        if latest.catalog_table is not None or not has_data_sources():
+        if latest.catalog_table is not None or is_staged(latest) or not has_data_sources():
             return _read_by_tasks(spark, plan)
         return read_by_workers(spark, latest, _options(plan.versions))
     try:

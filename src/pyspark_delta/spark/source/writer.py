@@ -165,10 +165,6 @@ class TaskRows:
         """Return the files of the tasks."""
         return Written.of(self.files, plan.context)
 
-    def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
-        """Raise InvalidOperationError: a data source writes no change data files."""
-        raise needs_enable("the table has a change data feed")
-
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> ReplacedRows:
         """Return the rows that meet the condition of replaceWhere."""
         return condition_rows(plan, snapshot, new)

@@ -19,6 +19,7 @@ from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, pickle_it
 from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.conf.arrow import collect_arrow, frame_of_arrow, spark_schema
 from pyspark_delta.spark.conf.cores import cores_of
@@ -93,12 +94,11 @@ def write_changes(
     return change_files(write_frame(gone.unionAll(come), change_context(context)))
 
 
-def write_inserts(inserted: DataFrame, schema: StructType, context: WriteContext) -> pa.Table:
-    """Write change data files with inserted rows; return the files.
-
-    A commit needs them if its other changes are in change data files.
-    """
-    return change_files(write_frame(_changed(inserted, schema, "insert", context), change_context(context)))
+def write_feed_rows(rows: DataFrame, schema: StructType, context: WriteContext) -> pa.Table:
+    """Write change data files with rows of a change data feed, whose table has the schema; return the files."""
+    shown, stored = StructType((*schema, CHANGE_TYPE)), change_context(context)
+    frame = rows.select(*map(quoted, shown.names))
+    return change_files(write_frame(align(frame, shown, stored.schema), stored))
 
 
 def _changed(frame: DataFrame, schema: StructType, change: str, context: WriteContext) -> DataFrame:

@@ -36,16 +36,17 @@ from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact
 from pyspark_delta.spark.engine.write.exchange import exchange_of
 from pyspark_delta.spark.engine.write.job import (
     write_changes,
+    write_feed_rows,
     write_frame,
-    write_inserts,
     write_kept,
 )
 from pyspark_delta.spark.engine.write.row_matches import ConditionMatch, RowMatch, match_rows, replace_rows
 from pyspark_delta.spark.engine.write.rules import apply_rules
+from pyspark_delta.spark.frames.change_feed import read_last_changes
 from pyspark_delta.spark.frames.positions import by_position
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
-from pyspark_delta.transaction.write_plan import FileOptions
+from pyspark_delta.transaction.write_plan import FileOptions, write_context
 from pyspark_delta.write.engine import WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import WriteOptions, parse_mode, parse_options
 from pyspark_delta.write.pipeline import plan_write, stage_rows, write_rows
@@ -143,13 +144,23 @@ def stage_change(
     request: WriteRequest,
     snapshot: Snapshot,
     before: TableConfiguration,
-    *,
-    inserts_as_cdc: bool = False,
 ) -> tuple[CommitDraft, ReadSet]:
     """Write the files of a write without a commit, as `stage_rows`. `request` includes the session's defaults."""
     session, rows = SparkSessionChoices(frame.sparkSession), FrameRows(frame)
     data = frame_schema(frame)
-    return stage_rows(request, data, snapshot, before, session, rows, inserts_as_cdc=inserts_as_cdc)
+    return stage_rows(request, data, snapshot, before, session, rows)
+
+
+def write_feed(spark: SparkSession, snapshot: Snapshot) -> pa.Table:
+    """Write change data files with the changes of the last version of a snapshot, which lacks them; return the files.
+
+    A commit that has other changes in change data files needs them (C169).
+    """
+    configuration = snapshot.configuration
+    options = file_options(spark, configuration, WriteOptions())
+    options = replace(options, storage_options=snapshot.storage_options)
+    context = write_context(snapshot.location, configuration, options)
+    return write_feed_rows(read_last_changes(spark, snapshot), configuration.schema, context)
 
 
 class SparkSessionChoices(WriteSession):
@@ -214,10 +225,6 @@ class FrameRows:
             return Written.of(write_frame(ruled.frame, context), context)
         with exchange.sized(self._spark):
             return Written.of(write_frame(exchange.apply(ruled.frame), context, few_partitions=True), context)
-
-    def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
-        """Write change data files with the new rows, which are read from the files just written."""
-        return write_inserts(new_rows(self._spark, plan, new), plan.configuration.schema, plan.context)
 
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> JoinedRows:
         """Return the rows of the table that the new rows replace."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.scan.file_source import is_staged
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS
@@ -70,7 +71,7 @@ class SnapshotListing:
     def identity(self) -> str:
         # A staged commit may become no version, or a later one.
         id_, commit = self.snapshot.metadata.id, self.snapshot.segment.last_commit
-        return f"{id_} {commit.path}" if self.snapshot.is_staged and commit is not None else id_
+        return f"{id_} {commit.path}" if is_staged(self.snapshot) and commit is not None else id_
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
         return plan_scan(
