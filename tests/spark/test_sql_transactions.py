@@ -38,6 +38,19 @@ class Transactions:
         newest = Table.open(str(tmp_path / "t")).history(1)[0]
         assert (newest["version"], newest["operation"]) == (1, "TRANSACTION")
 
+    def test_statements_see_the_rows_of_those_before(self, session: SparkSession, made: str, tmp_path: Path) -> None:
+        session.sql("BEGIN TRANSACTION")
+        session.sql(f"INSERT INTO {made} SELECT * FROM new_rows")
+        assert session.sql(f"UPDATE {made} SET id = id + 100 WHERE id = 100 OR id = 0").collect() == [(2,)]
+        doubled = f"(SELECT id * 2 AS id, p FROM {made} WHERE id >= 100)"
+        session.sql(
+            f"MERGE INTO {made} t USING {doubled} s ON t.id = s.id "
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *"
+        )
+        assert session.sql(f"DELETE FROM {made} WHERE p = 1").collect() == [(5,)]
+        assert session.sql("COMMIT").collect() == [(1,)]
+        assert content(tmp_path) == [2, 4, 6, 8, 100, 101, 202, 400]
+
     def test_nothing_is_left_of_a_transaction_that_is_rolled_back(
         self, session: SparkSession, made: str, tmp_path: Path
     ) -> None:

@@ -40,7 +40,8 @@ def frame_reads(
     if not marks:
         return ReadSet()
     version = min(mark.version for mark in marks)
-    read = snapshot.as_committed if version >= snapshot.version else _older(snapshot, version, operation)
+    committed = snapshot.as_committed
+    read = committed if version >= committed.version else _older(committed, version, operation)
     zone = session_time_zone(spark)
     conditions = [_parsed(mark.where, read, zone) for mark in marks]
     if hasattr(frame, "_jdf") and None in conditions:
@@ -48,7 +49,8 @@ def frame_reads(
     reads = _read_set(read, conditions, zone)
     if read is snapshot:
         return reads
-    check_unchanged(reads, read.configuration, version, snapshot, operation, isolation)
+    if read is not committed:
+        check_unchanged(reads, read.configuration, version, committed, operation, isolation)
     is_same = read.schema == snapshot.schema
     return reads if is_same else ReadSet(whole_table=True)
 
