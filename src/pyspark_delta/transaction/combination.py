@@ -60,7 +60,7 @@ def follow(before: CommitDraft, more: CommitDraft, location: str) -> CommitDraft
     if not before.has_files:
         return combine(before, more)
     added, removed = (PathSet.of(files.column("path"), location) for files in (before.adds, before.removes))
-    _check_removed_once(before, more, removed, added)
+    _check_removed_once(more, removed, added)
     replaced = PathSet.of(more.removes.column("path"), location).holds(before.adds)
     _check_changed_once(before, more, before.adds.filter(replaced), removed)
     earlier = replace(before, adds=before.adds.filter(pc.invert(replaced)))
@@ -95,7 +95,7 @@ def _check_change_data(before: CommitDraft, more: CommitDraft) -> None:
     if told and any(_has_files(draft) and not draft.changes.num_rows for draft in (before, more)):
         raise InvalidOperationError(
             "The table has a change data feed, and a part of the transaction replaces some rows of a file. Its change "
-            "data files would hide the rows of the other parts. Put appends last, or make two "
+            "data files would hide the rows of the other parts. Write change data files for these too, or make two "
             "transactions of it."
         )
 
@@ -104,13 +104,13 @@ def _has_files(draft: CommitDraft) -> bool:
     return bool(draft.adds.num_rows or draft.removes.num_rows)
 
 
-def _check_removed_once(before: CommitDraft, more: CommitDraft, removed: PathSet, added: PathSet) -> None:
+def _check_removed_once(more: CommitDraft, removed: PathSet, added: PathSet) -> None:
     """Refuse a draft that was made for the version before: it removes a file that the transaction has removed."""
     again = more.removes.filter(pc.and_not(removed.holds(more.removes), added.holds(more.removes)))
     if again.num_rows:
         raise InvalidOperationError(
-            f"{more.operation.name} removes the file '{again['path'][0]}', which {before.operation.name} has removed "
-            "in the same transaction. Make the draft for `row_snapshot`, which shows the files that are left.",
+            f"{more.operation.name} removes the file '{again['path'][0]}', which the transaction has removed already. "
+            "Make the draft for `row_snapshot`, which shows the files that are left.",
             operation=more.operation.name,
         )
 
