@@ -26,7 +26,12 @@ from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
-from pyspark_delta.spark.sql.classic.described import show_create_table, show_properties, with_details
+from pyspark_delta.spark.sql.classic.described import (
+    show_create_table,
+    show_properties,
+    show_table_partition,
+    with_details,
+)
 from pyspark_delta.spark.sql.classic.entries import entry_identifier, is_external_entry, write_entry
 from pyspark_delta.spark.sql.classic.plans import Query, member, option
 from pyspark_delta.spark.sql.classic.relations import CATALYST
@@ -236,6 +241,7 @@ ON_ALL_TABLES: dict[str, tuple[str, Run]] = {
     "ShowCreateTable": ("child", show_create_table),
     "ShowTableProperties": ("table", show_properties),
     "ShowPartitions": ("table", show_partitions),
+    "ShowTablePartition": ("table", show_table_partition),
     "AnalyzeTable": ("child", analyze),
     "AnalyzeColumn": ("child", analyze),
     "AddPartitions": ("table", refused("ALTER TABLE ADD PARTITION", _PARTITIONS)),

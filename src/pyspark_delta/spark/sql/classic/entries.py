@@ -74,8 +74,9 @@ def uri_text(jvm: Jvm, uri: Any) -> str:
 def write_entry(jvm: Jvm, catalog: Any, identifier: Any, snapshot: Snapshot, *, is_external: bool) -> None:
     """Make the entry of a name that of a Delta table, with a copy of what the log declares."""
     described = replace(Description.of(snapshot, ()), partition_columns=())
-    entry = catalog_table(jvm, described, identifier, is_external=is_external)
-    if not catalog.tableExists(identifier):
+    before = catalog.getTableMetadata(identifier) if catalog.tableExists(identifier) else None
+    entry = catalog_table(jvm, described, identifier, is_external=is_external, before=before)
+    if before is None:
         catalog.createTable(entry, False, False)
         return
     catalog.alterTable(entry)

@@ -125,7 +125,7 @@ class Relations:
         """Put the plan of a frame into Spark's cache, and return the table for it."""
         jvm = self._session.jvm
         handle = _handle_of(jvm, next(_numbers), description.name)
-        table = jvm.type(f"{CONNECTOR}.V1Table")(catalog_table(jvm, description, _identifier(jvm, *handle)))
+        table = jvm.type(f"{CONNECTOR}.V1Table")(catalog_table(jvm, description, table_identifier(jvm, *handle)))
         cached = jvm.type(f"{CATALYST}.QualifiedTableName")(*handle)
         plan: Any = frame._jdf.queryExecution().analyzed()
         self._session.catalog.cacheTable(cached, plan)
@@ -189,7 +189,7 @@ def _handle_of(jvm: Jvm, number: int, name: Sequence[str]) -> tuple[str, str, st
     return f"{_HANDLES}{number}", name[-2], name[-1]
 
 
-def _identifier(jvm: Jvm, catalog: str, database: str, name: str) -> Any:
+def table_identifier(jvm: Jvm, catalog: str, database: str, name: str) -> Any:
     """Return a name as Spark's `TableIdentifier`."""
     some = jvm.root.scala.Option.apply
     in_handles = jvm.once("catalog of handles", lambda: some(_HANDLES))
@@ -197,10 +197,13 @@ def _identifier(jvm: Jvm, catalog: str, database: str, name: str) -> Any:
     return jvm.type(f"{CATALYST}.TableIdentifier")(name, *where)
 
 
-def catalog_table(jvm: Jvm, description: Description, identifier: Any, *, is_external: bool = True) -> Any:
+def catalog_table(
+    jvm: Jvm, description: Description, identifier: Any, *, is_external: bool = True, before: Any = None
+) -> Any:
     """Return Spark's `CatalogTable` of a table. DESCRIBE and SHOW take what they show from it.
 
-    Spark deletes the files of a table that is not external when the table is dropped.
+    Spark deletes the files of a table that is not external when the table is dropped. The owner, the times and the
+    version of Spark are those of `before`, the entry of the table that exists.
     """
     some, none, kind = jvm.root.scala.Option.apply, jvm.none, f"{CATALYST}.catalog"
     location = none
@@ -217,10 +220,10 @@ def catalog_table(jvm: Jvm, description: Description, identifier: Any, *, is_ext
         some("delta"),
         jvm.seq(list(description.partition_columns)),
         none,  # buckets
-        "",  # owner
-        description.created_ms,
-        -1,  # last access
-        "",  # the version of Spark that created the table
+        "" if before is None else before.owner(),
+        description.created_ms if before is None else before.createTime(),
+        -1 if before is None else before.lastAccessTime(),
+        "" if before is None else before.createVersion(),
         jvm.map(dict(description.properties)),
         none,  # statistics
         none,  # text of a view

@@ -25,6 +25,7 @@ from pyspark_delta.spark.sql.classic.alterations import (
 )
 from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.conversion import convert_table, names_table
+from pyspark_delta.spark.sql.classic.described import show_tables_extended
 from pyspark_delta.spark.sql.classic.like import LIKE_NODES, LikeStatement, create_like, makes_delta_table
 from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
@@ -58,6 +59,7 @@ _STATEMENTS: dict[str, tuple[str, _Run]] = {
 }
 _ROW_CHANGES = ("DeleteFromTable", "UpdateTable", "MergeIntoTable")
 _THROUGH_VIEWS = (*_ROW_CHANGES, "InsertIntoStatement", "OverwriteByExpression")
+_LISTINGS = ("ShowTablesExtended", "ShowTableExtended")  # the latter of Spark 3.5
 _EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
 _WITH_BODY = ("WhileStatement", "RepeatStatement", "LoopStatement", "ForStatement")
 _WITH_BRANCHES = ("IfElseStatement", "SearchedCaseStatement", "SimpleCaseStatement")
@@ -152,6 +154,8 @@ class Translator:
         """Return the call for a command that Spark would carry out wrongly on a Delta table; None for any other."""
         if kind in LIKE_NODES:
             return self._like(node, decides_later=decides_later)
+        if kind in _LISTINGS:
+            return self.calls.call(kind, partial(show_tables_extended, query, node))
         known = ON_SESSION_TABLES.get(kind) or ON_ALL_TABLES.get(kind)
         if known is None:
             return None
