@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.managed import Warehouse
 
 from pyspark_delta import DeltaTable, Table
@@ -79,6 +79,12 @@ class Definitions:
     def test_the_definition_may_come_after_rows(self, session: SparkSession, made: str) -> None:
         check_after_rows(session, made)
 
+    def test_describe_and_show_are_what_commit_leaves(self, session: SparkSession, tmp_path: Path) -> None:
+        name = f"delta.`{tmp_path / 'p'}`"
+        session.sql(f"CREATE TABLE {name} (id BIGINT, k INT) USING delta PARTITIONED BY (k)")
+        session.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 2)")
+        check_shown(session, name)
+
     def test_a_concurrent_change_conflicts(self, session: SparkSession, made: str) -> None:
         session.sql("BEGIN TRANSACTION")
         session.sql(f"ALTER TABLE {made} ADD COLUMN note STRING")
@@ -93,8 +99,44 @@ class Definitions:
         try:
             session.range(3).write.saveAsTable(name)
             check_one_version(session, name, None)
+            session.sql(f"CREATE TABLE {warehouse.full('shown')} (id BIGINT, k INT) USING delta PARTITIONED BY (k)")
+            check_shown(session, warehouse.full("shown"))
         finally:
             disconnect_catalog(warehouse.name)
+
+
+SHOWN = (
+    *("DESCRIBE {t}", "DESCRIBE EXTENDED {t}", "DESCRIBE {t} note", "DESCRIBE DETAIL {t}"),
+    *("SHOW COLUMNS IN {t}", "SHOW TBLPROPERTIES {t}", "SHOW TBLPROPERTIES {t} ('mine')"),
+    *("SHOW CREATE TABLE {t}", "SHOW PARTITIONS {t}", "SHOW PARTITIONS {t} PARTITION (k = 3)"),
+)
+
+
+def check_shown(session: SparkSession, name: str) -> None:
+    """Statements that show a table give before COMMIT what they give after it."""
+
+    def shown() -> dict[str, Any]:
+        return {one: without_times(session.sql(one.format(t=name))) for one in SHOWN}
+
+    for statement in (
+        "BEGIN TRANSACTION",
+        f"ALTER TABLE {name} ADD COLUMN note STRING",
+        f"COMMENT ON TABLE {name} IS 'changed'",
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('mine' = 'yes')",
+        f"INSERT INTO {name} VALUES (3, 3, 'new')",
+        f"DELETE FROM {name} WHERE k = 1",
+    ):
+        session.sql(statement)
+    before = shown()
+    assert before["SHOW PARTITIONS {t} PARTITION (k = 3)"] == [(3,)]
+    session.sql("COMMIT")
+    after = shown()
+    for one in SHOWN:
+        assert before[one] == after[one], one
+
+
+def without_times(frame: DataFrame) -> list[Any]:
+    return frame.drop("lastModified").collect()
 
 
 EXPECTED = [(None, 0), ("changed", 1), (None, 2), ("none", 50)]
@@ -118,8 +160,6 @@ def check_after_rows(session: SparkSession, name: str) -> None:
     expected = [(0, None), (2, None), (7, None), (8, "after 0 of 3")]
     query = f"SELECT * FROM {name} ORDER BY id"
     assert session.sql(query).collect() == expected
-    if hasattr(session, "_jsparkSession"):
-        assert session.sql(f"SHOW COLUMNS IN {name}").collect() == [("id",), ("note",)]
     assert session.sql("COMMIT").columns == ["version"]
     assert session.sql(query).collect() == expected
 
@@ -172,6 +212,8 @@ class TestClassic(Definitions):
         session.sql("CREATE TABLE defined_later USING delta AS SELECT id FROM range(3)")
         try:
             check_after_rows(session, "defined_later")
+            session.sql("CREATE OR REPLACE TABLE defined_later (id BIGINT, k INT) USING delta PARTITIONED BY (k)")
+            check_shown(session, "defined_later")
         finally:
             session.sql("DROP TABLE defined_later")
 

@@ -249,8 +249,7 @@ class DeltaTable(
 
     def detail(self) -> DataFrame:
         """Return one row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
-        detail = Table(self._open()).detail()
-        return detail_frame(self._spark, detail if self._name is None else {**detail, "name": self._name})
+        return detail_frame(self._spark, self._open(), self._name)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits, newest first, as DESCRIBE HISTORY shows them; at most `limit`."""

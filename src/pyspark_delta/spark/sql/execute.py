@@ -17,6 +17,7 @@ from pyspark_delta.maintenance.missing_files import lost_files
 from pyspark_delta.parser import statements as st
 from pyspark_delta.parser.values import SqlText, TableName, TablePath, TableReference, TimestampAsOf, VersionAsOf
 from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.spark.api.describe import detail_frame
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.reading import read_snapshot
@@ -30,6 +31,7 @@ from pyspark_delta.spark.sql.transactions import (
     commit,
     remembering_failure,
     rollback,
+    staged,
 )
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.commit_info import engine_info
@@ -138,7 +140,9 @@ def _vacuum(spark: SparkSession, statement: st.Vacuum) -> DataFrame:
 
 
 def _detail(spark: SparkSession, statement: st.DescribeDetail) -> DataFrame:
-    return _table(spark, statement.table).detail()
+    table = _sql_table(spark, statement.table)
+    own = staged(spark, table.location)
+    return table.delta_table(spark).detail() if own is None else detail_frame(spark, own, table.catalog_name)
 
 
 def _history(spark: SparkSession, statement: st.DescribeHistory) -> DataFrame:

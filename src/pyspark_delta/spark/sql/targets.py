@@ -46,6 +46,11 @@ class SqlTable:
         """The name as SQL shows it."""
         return ".".join(part if part.isidentifier() else quoted(part) for part in self.name)
 
+    @property
+    def catalog_name(self) -> str | None:
+        """The name in a catalog as DESCRIBE DETAIL shows it; None for a path."""
+        return None if is_path_name(self.name) else ".".join(self.name)
+
     def snapshot(self) -> Snapshot:
         """Return the newest version. Raises as `Snapshot.load`."""
         return Snapshot.load(self.location, storage_options=self.storage_options, catalog_table=self.catalog_table)
@@ -58,8 +63,7 @@ class SqlTable:
 
     def delta_table(self, spark: SparkSession) -> DeltaTable:
         """Return the table with the methods that statements call. They open the table."""
-        name = None if is_path_name(self.name) else ".".join(self.name)
-        return DeltaTable(spark, self.location, self.storage_options, self.catalog_table, name=name)
+        return DeltaTable(spark, self.location, self.storage_options, self.catalog_table, name=self.catalog_name)
 
 
 def is_path_name(parts: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Definitions that a Connect session changes in its client, in the open transaction if there is one."""
+"""Definitions that a Connect session changes or shows in its client, in the open transaction if there is one."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from typing import Any
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.interpreter.session import Session
+from pyspark_delta.parser import catalog_statements as cs
 from pyspark_delta.parser import table_statements as ts
-from pyspark_delta.parser.values import TableName, TableReference
+from pyspark_delta.parser.values import TableName, TableReference, TimeTravel
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.sql import transactions
 from pyspark_delta.spark.sql.connect.names import Names
 from pyspark_delta.spark.sql.targets import SqlTable
+from pyspark_delta.table import Table
 from pyspark_delta.table.alter import TableAlter
 
 _ALTER = (
     *(ts.AddColumns, ts.AlterColumns, ts.CommentOnTable, ts.DropColumns, ts.RenameColumn),
     *(ts.ReplaceColumns, ts.SetProperties, ts.UnsetProperties),
 )
+_SHOWN = (cs.DescribeTable, cs.ShowColumns, cs.ShowCreateTable, cs.ShowPartitions, cs.ShowProperties)
 _COMMITS = (ts.AnalyzeTable, ts.CreateTable, ts.CreateTableLike)
 _BUILTIN = "builtin"  # Spark's own catalog, in the setting that names it
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
@@ -32,6 +35,8 @@ _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 def in_transaction(names: Names, statement: Any) -> Iterator[Session]:
     """Yield the session for a statement. A failure of ALTER TABLE is one of the open transaction.
 
+    DESCRIBE and SHOW see the table as COMMIT would leave it.
+
     Raises InvalidOperationError for a statement that makes a commit of its own, if a transaction is open.
     """
     if not transactions.is_open(names.spark):
@@ -39,6 +44,8 @@ def in_transaction(names: Names, statement: Any) -> Iterator[Session]:
     elif isinstance(statement, _ALTER):
         with transactions.remembering_failure(names.spark):
             yield _Altering(names.namespace, within=names)
+    elif isinstance(statement, _SHOWN):
+        yield _Showing(names.namespace, within=names)
     else:
         if isinstance(statement, _COMMITS):
             transactions.check_none(names.spark, _CAPITAL.sub(" ", type(statement).__name__).upper())
@@ -87,6 +94,18 @@ class _Altering(Session):
         if found is None:
             raise InvalidOperationError("Only the server knows the table, so its definition cannot be changed here.")
         return found
+
+
+@dataclass(kw_only=True)
+class _Showing(Session):
+    """A session that shows what the open transaction has done."""
+
+    within: Names
+
+    def open(self, reference: TableReference, time: TimeTravel | None = None) -> Table:
+        table = self.within.find(reference)
+        own = None if table is None or time is not None else transactions.staged(self.within.spark, table.location)
+        return super().open(reference, time) if own is None else Table(own)
 
 
 def _nothing() -> None:
