@@ -129,6 +129,9 @@ def test_partitions_of_delta_tables_are_refused(sql: SparkSession) -> None:
         with pytest.raises(InvalidOperationError, match="Use SHOW PARTITIONS") as refused:
             sql.sql(f"SHOW TABLE EXTENDED {like} PARTITION (k = 1)")
         assert "spark_catalog.default.listed" in str(refused.value)
+    for mode in ("", "EXTENDED"):
+        with pytest.raises(InvalidOperationError, match="Use SHOW PARTITIONS, or DESCRIBE TABLE without PARTITION"):
+            sql.sql(f"DESCRIBE {mode} listed PARTITION (k = 1)")
     with pytest.raises(AnalysisException, match="no_such"):
         sql.sql("SHOW TABLE EXTENDED LIKE 'no_such' PARTITION (k = 1)")
     sql.sql("CREATE TABLE listed_parquet (x INT, k INT) USING parquet PARTITIONED BY (k)")

@@ -101,6 +101,7 @@ class Definitions:
             check_one_version(session, name, None)
             session.sql(f"CREATE TABLE {warehouse.full('shown')} (id BIGINT, k INT) USING delta PARTITIONED BY (k)")
             check_shown(session, warehouse.full("shown"))
+            check_names_stay(session, warehouse.full("shown"), warehouse.full("renamed"))
         finally:
             disconnect_catalog(warehouse.name)
 
@@ -133,6 +134,18 @@ def check_shown(session: SparkSession, name: str) -> None:
     after = shown()
     for one in SHOWN:
         assert before[one] == after[one], one
+
+
+def check_names_stay(session: SparkSession, name: str, new_name: str) -> None:
+    """Dropped or renamed in a transaction, the table would be gone when it commits."""
+    session.sql("BEGIN TRANSACTION")
+    session.sql(f"INSERT INTO {name} VALUES (4, 4, 'newest')")
+    session.sql(f"REFRESH TABLE {name}")
+    for statement in (f"DROP TABLE {name}", f"ALTER TABLE {name} RENAME TO {new_name}"):
+        with pytest.raises(InvalidOperationError, match="cannot be part of a transaction"):
+            session.sql(statement)
+    session.sql("COMMIT")
+    assert session.sql(f"SELECT note FROM {name} WHERE id = 4").collect() == [("newest",)]
 
 
 def without_times(frame: DataFrame) -> list[Any]:
@@ -214,6 +227,7 @@ class TestClassic(Definitions):
             check_after_rows(session, "defined_later")
             session.sql("CREATE OR REPLACE TABLE defined_later (id BIGINT, k INT) USING delta PARTITIONED BY (k)")
             check_shown(session, "defined_later")
+            check_names_stay(session, "defined_later", "renamed")
         finally:
             session.sql("DROP TABLE defined_later")
 

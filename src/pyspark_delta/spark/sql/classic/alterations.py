@@ -27,6 +27,7 @@ from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
 from pyspark_delta.spark.sql.classic.described import (
+    describe_partition,
     show_create_table,
     show_properties,
     show_table_partition,
@@ -69,12 +70,17 @@ def alter(query: Query, node: Any, table: SqlTable) -> None:
 
 def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
     """Return the result of DESCRIBE TABLE, from the log: the catalog's copy has no partition columns."""
-    partition = member(query.jvm, node, "partitionSpec")  # a statement of its own from Spark 4.3 on
+    partition = member(query.jvm, node, "partitionSpec")  # a statement of its own in newer releases of Spark
     if partition is not None and not partition.isEmpty():
-        return frame_of_plan(query.spark, node)
+        describe_partition(query, node, table)
     by_path = _by_path(query, node, table) if is_in_session_catalog(table.name) else node
     described = frame_of_plan(query.spark, by_path)
     return with_details(query.spark, described, table) if node.isExtended() else described
+
+
+def describe_column(query: Query, node: Any, table: SqlTable) -> DataFrame:
+    """Return the result of DESCRIBE TABLE for one column. Spark would look in its catalog for what a path resolves."""
+    return frame_of_plan(query.spark, _by_path(query, node, table))
 
 
 def show_columns(query: Query, node: Any, table: SqlTable) -> DataFrame:
@@ -157,6 +163,19 @@ def drop_constraint(query: Query, node: Any, table: SqlTable) -> None:
         changes.drop_constraint(str(node.name()), if_exists=bool(node.ifExists()))
 
 
+def own_commit(statement: str) -> Run:
+    """Return what raises InvalidOperationError for a statement about a table that an open transaction may change."""
+
+    def run(query: Query, node: Any, table: SqlTable) -> None:
+        check_none(query.spark, statement)
+
+    return run
+
+
+def keep_cached(query: Query, node: Any, table: SqlTable) -> None:
+    """Do nothing: each query opens the table, and Spark has no entry for what a transaction has changed."""
+
+
 def refused(statement: str, instead: str) -> Run:
     """Return what raises InvalidOperationError for a statement that Delta tables do not have."""
 
@@ -228,15 +247,24 @@ ALTERED = (
 
 ON_SESSION_TABLES: dict[str, tuple[str, Run]] = {
     **dict.fromkeys(ALTERED, ("table", alter)),
+    "DescribeColumn": ("relation", describe_column),
     "SetTableLocation": ("table", set_location),
 }
 """Statements that are Spark's on paths and in connected catalogs: the field with the table, and what runs them."""
+
+IN_TRANSACTIONS: dict[str, tuple[str, Run]] = {
+    "DropTable": ("child", own_commit("DROP TABLE")),
+    "RenameTable": ("child", own_commit("ALTER TABLE RENAME")),
+    "RefreshTable": ("child", keep_cached),
+}
+"""Statements on any Delta table that are Spark's if no transaction is open."""
 
 ON_ALL_TABLES: dict[str, tuple[str, Run]] = {
     "AddCheckConstraint": ("child", add_check),
     "AddConstraint": ("table", refused("ALTER TABLE ADD CONSTRAINT with a key", _KEYS)),
     "DropConstraint": ("table", drop_constraint),
     "DescribeRelation": ("relation", describe),
+    "DescribeTablePartition": ("table", describe_partition),
     "ShowColumns": ("child", show_columns),
     "ShowCreateTable": ("child", show_create_table),
     "ShowTableProperties": ("table", show_properties),

@@ -91,14 +91,22 @@ def show_tables_extended(query: Query, node: Any) -> DataFrame:
 
 
 def show_table_partition(query: Query, node: Any, table: SqlTable) -> NoReturn:
+    """Raise InvalidOperationError, as `describe_partition`."""
+    _refuse_partition("SHOW TABLE EXTENDED", table)
+
+
+def describe_partition(query: Query, node: Any, table: SqlTable) -> NoReturn:
     """Raise InvalidOperationError: a partition of a Delta table is nothing but a value of columns."""
+    _refuse_partition("DESCRIBE TABLE", table)
+
+
+def _refuse_partition(statement: str, table: SqlTable) -> NoReturn:
     raise InvalidOperationError(
-        f"SHOW TABLE EXTENDED ... PARTITION has nothing to show: '{table.text}' is a Delta table, whose "
-        "partitions have no location or properties of their own. Use SHOW PARTITIONS, or SHOW TABLE EXTENDED "
-        "without PARTITION.",
+        f"{statement} ... PARTITION has nothing to show: '{table.text}' is a Delta table, whose partitions have no "
+        f"location or properties of their own. Use SHOW PARTITIONS, or {statement} without PARTITION.",
         error_class="DELTA_OPERATION_NOT_ALLOWED",
         sqlstate="0AKDC",
-        operation="SHOW TABLE EXTENDED ... PARTITION",
+        operation=f"{statement} ... PARTITION",
     )
 
 

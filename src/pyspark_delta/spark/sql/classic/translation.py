@@ -19,6 +19,7 @@ from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.sql.classic import inserts, row_changes
 from pyspark_delta.spark.sql.classic.alterations import (
     ALTERED,
+    IN_TRANSACTIONS,
     ON_ALL_TABLES,
     ON_SESSION_TABLES,
     refreshing,
@@ -156,7 +157,7 @@ class Translator:
             return self._like(node, decides_later=decides_later)
         if kind in _LISTINGS:
             return self.calls.call(kind, partial(show_tables_extended, query, node))
-        known = ON_SESSION_TABLES.get(kind) or ON_ALL_TABLES.get(kind)
+        known = ON_SESSION_TABLES.get(kind) or ON_ALL_TABLES.get(kind) or IN_TRANSACTIONS.get(kind)
         if known is None:
             return None
         field, run = known
@@ -166,6 +167,8 @@ class Translator:
         parts = named.parts
 
         def is_ours() -> bool:
+            if kind in IN_TRANSACTIONS and not is_open(self.spark):
+                return False
             is_spark_s = kind in ON_SESSION_TABLES and not (kind in ALTERED and is_open(self.spark))
             is_known = is_session_table if is_spark_s else is_delta_name
             return not is_temporary_view(self.spark, parts) and is_known(self.spark, parts)

@@ -26,7 +26,7 @@ _ALTER = (
     *(ts.ReplaceColumns, ts.SetProperties, ts.UnsetProperties),
 )
 _SHOWN = (cs.DescribeTable, cs.ShowColumns, cs.ShowCreateTable, cs.ShowPartitions, cs.ShowProperties)
-_COMMITS = (ts.AnalyzeTable, ts.CreateTable, ts.CreateTableLike)
+_COMMITS = (ts.AnalyzeTable, ts.CreateTable, ts.CreateTableLike, ts.DropTable, ts.RenameTable)
 _BUILTIN = "builtin"  # Spark's own catalog, in the setting that names it
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
