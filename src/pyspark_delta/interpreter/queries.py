@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, MissingDependencyError, from_text
 from pyspark_delta.expressions.operators import keyword_of
+from pyspark_delta.interpreter.identifiers import with_identifiers
 from pyspark_delta.interpreter.literals import with_plain_strings
 from pyspark_delta.interpreter.references import name_of, parse_query, table_references, time_of
 from pyspark_delta.interpreter.values import rows_of_values
@@ -39,7 +40,7 @@ def run_query(
     Polars is installed, and the errors of opening and reading tables.
     """
     chosen = choose_engine(engine)
-    text, calls = _with_named_changes(text)
+    text, calls = _with_named_changes(with_identifiers(text))
     tree = parse_query(_as_select(with_plain_strings(text)))
     tables, qualified = {}, set[tuple[str, ...]]()
     for number, node in enumerate(table_references(tree)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,60 @@ Run = Callable[..., list[dict[str, Any]]]
 )
 def test_query_has_its_rows(orders: Run, text: str, rows: list[tuple[Any, ...]], engine: str) -> None:
     assert [tuple(row.values()) for row in orders(text, engine=engine)] == rows
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize(
+    ("text", "args", "rows"),
+    [
+        ("SELECT id FROM IDENTIFIER(?) WHERE id > ? ORDER BY id", ["orders", 1], [(2,), (3,)]),
+        ("SELECT count(*) FROM IDENTIFIER(:t) VERSION AS OF 0", {"t": "orders"}, [(0,)]),
+        ("SELECT o.id FROM IDENTIFIER(:t) o JOIN IDENTIFIER(:t) p ON o.id = p.k AND p.id = 3", {"t": "orders"}, [(2,)]),
+        ("SELECT orders.id FROM IDENTIFIER('o' || :rest) WHERE id = 1", {"rest": "rders"}, [(1,)]),
+        ("SELECT IDENTIFIER(:c) AS c FROM orders WHERE IDENTIFIER(:c) = 3", {"c": "orders.id"}, [(3,)]),
+        ("WITH a AS (SELECT 7 AS x) SELECT x FROM IDENTIFIER('`a`')", None, [(7,)]),
+        ("SELECT 'IDENTIFIER(1)' AS identifier", None, [("IDENTIFIER(1)",)]),
+    ],
+)
+def test_identifier_holds_a_name(orders: Run, text: str, args: Any, rows: list[tuple[Any, ...]], engine: str) -> None:
+    assert [tuple(row.values()) for row in orders(text, engine=engine, args=args)] == rows
+
+
+def test_identifier_holds_a_path(orders: Run, tmp_path: Path) -> None:
+    Table.create(tmp_path / "a `b", "id INT").append([{"id": 5}])
+    name = f"delta.`{tmp_path}/a ``b`"
+    assert orders("SELECT id FROM IDENTIFIER(:t)", args={"t": name}) == [{"id": 5}]
+    assert orders("SELECT count(*) AS n FROM IDENTIFIER(:t) VERSION AS OF 0", args={"t": name}) == [{"n": 0}]
+    orders("INSERT INTO IDENTIFIER(:t) SELECT id + 1 FROM IDENTIFIER(:t)", args={"t": name})
+    assert orders("SELECT max(id) AS m FROM IDENTIFIER(:t)", args={"t": name}) == [{"m": 6}]
+
+
+@pytest.mark.parametrize(
+    ("value", "error_class", "match"),
+    [
+        (None, "NOT_A_CONSTANT_STRING.NULL", "it is null. Give a name as a string"),
+        (3, "NOT_A_CONSTANT_STRING.WRONG_TYPE", "it is no string"),
+        (True, "NOT_A_CONSTANT_STRING.WRONG_TYPE", "it is no string"),
+        ("", "PARSE_SYNTAX_ERROR", "expected a name. Give"),
+        ("a..b", "PARSE_SYNTAX_ERROR", "expected a name after a . Give"),
+        ("a b", "PARSE_SYNTAX_ERROR", "near 'b'"),
+        ("orders WHERE id = 1", "PARSE_SYNTAX_ERROR", "near 'WHERE'"),
+    ],
+)
+def test_identifier_without_a_name_is_refused(orders: Run, value: object, error_class: str, match: str) -> None:
+    with pytest.raises(InvalidOperationError, match=re.escape(match)) as refused:
+        orders("SELECT * FROM IDENTIFIER(:t)", args={"t": value})
+    assert refused.value.error_class == error_class
+
+
+@pytest.mark.parametrize(
+    ("inner", "error_class"),
+    [("id", "NOT_CONSTANT"), ("concat('a', id)", "NOT_CONSTANT"), ("'a' || NULL", "NULL"), ("1.5", "WRONG_TYPE")],
+)
+def test_identifier_of_no_constant_string_is_refused(orders: Run, inner: str, error_class: str) -> None:
+    with pytest.raises(InvalidOperationError) as refused:
+        orders(f"SELECT * FROM IDENTIFIER({inner})")
+    assert refused.value.error_class == f"NOT_A_CONSTANT_STRING.{error_class}"
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
