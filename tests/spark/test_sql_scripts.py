@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_delta import Table
+from pyspark_delta.errors import ConstraintViolationError
 
 pytestmark = pytest.mark.since("4.0")
 
@@ -94,3 +95,38 @@ def test_several_inserts_run_once(sql: SparkSession) -> None:
     done = sql.sql(text)
     assert (done.columns, done.collect(), done.collect()) == ([], [], [])
     assert [sql.table(f"script_{name}").count() for name in ("delta_t", "parquet_u")] == [4, 6]
+
+
+@pytest.mark.since("4.1")  # 4.0 has no handlers
+@pytest.mark.parametrize(
+    ("handler", "statement"),
+    [
+        ("SQLEXCEPTION", "INSERT INTO {t} VALUES (-1)"),
+        pytest.param("SQLSTATE '23001'", "INSERT INTO {t} VALUES (-1)", marks=pytest.mark.since("4.2")),
+        ("CAST_INVALID_INPUT", "INSERT INTO {t} VALUES ('no number')"),
+        ("SQLSTATE '22012'", "UPDATE {t} SET id = CAST(1 / 0 AS BIGINT)"),
+        ("TABLE_OR_VIEW_NOT_FOUND", "MERGE INTO no_such_table USING {t} ON true WHEN MATCHED THEN DELETE"),
+        ("SQLEXCEPTION", "OPTIMIZE delta.`/no/such/table`"),
+    ],
+)
+def test_handlers_catch_errors_of_statements(
+    delta_spark: SparkSession, tmp_path: Path, handler: str, statement: str
+) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    delta_spark.sql(f"CREATE TABLE {name} (id BIGINT) USING delta")
+    delta_spark.sql(f"INSERT INTO {name} VALUES (1)")
+    delta_spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT positive CHECK (id > 0)")
+    declared = f"DECLARE EXIT HANDLER FOR {handler} BEGIN INSERT INTO {name} VALUES (7); SELECT 'handled'; END;"
+    script = f"BEGIN {declared} {statement.format(t=name)}; SELECT 'not reached'; END"
+    assert delta_spark.sql(script).collect() == [("handled",)]
+    assert sorted(delta_spark.sql(f"SELECT * FROM {name}").collect()) == [(1,), (7,)]
+
+
+@pytest.mark.since("4.1")
+def test_an_error_that_no_handler_catches_is_raised_as_itself(delta_spark: SparkSession, tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path / 't'}`"
+    delta_spark.sql(f"CREATE TABLE {name} (id BIGINT NOT NULL) USING delta")
+    declared = "DECLARE EXIT HANDLER FOR SQLSTATE '99999' BEGIN SELECT 'handled'; END;"
+    with pytest.raises(ConstraintViolationError) as caught:
+        delta_spark.sql(f"BEGIN {declared} INSERT INTO {name} VALUES (NULL); END").collect()
+    assert caught.value.error_class == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"

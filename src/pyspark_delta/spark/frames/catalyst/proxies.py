@@ -147,9 +147,13 @@ def _declared(java: Any) -> Any:
     return JavaClass(name, java._gateway_client)(java.getErrorClass(), java.messageParameters())
 
 
+def converted(error: Exception) -> Exception:
+    """Return PySpark's exception for an exception of Java; other exceptions unchanged."""
+    if not isinstance(error, Py4JJavaError):
+        return error
+    found = captured.convert_exception(error.java_exception)
+    return error if isinstance(found, captured.UnknownException) else found
+
+
 def _cross(error: Exception) -> NoReturn:
-    if isinstance(error, Py4JJavaError):
-        converted = captured.convert_exception(error.java_exception)
-        known = not isinstance(converted, captured.UnknownException)
-        raise relay(converted if known else error) from None
-    raise relay(error) from None
+    raise relay(converted(error)) from None

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.spark.frames.catalyst.error_relay import RelayedError
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.nodes import node_name
-from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, crossing
+from pyspark_delta.spark.frames.catalyst.proxies import JavaProxy, converted, crossing
+from pyspark_delta.spark.sql.classic.conditions import as_condition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,12 +87,16 @@ class StatementProcedure(JavaProxy):
     def parameters(self) -> Any:
         return self._jvm.once("no parameters", lambda: self._jvm.array([], _PARAMETER))
 
-    @crossing
     def call(self, values: Any) -> Any:
-        scans, frame = self._jvm.type("java.util.ArrayList")(), self._run()
-        if frame is not None:
-            scans.add(ResultRows(self._jvm, frame))
-        return scans.iterator()
+        try:
+            scans, frame = self._jvm.type("java.util.ArrayList")(), self._run()
+            if frame is not None:
+                scans.add(ResultRows(self._jvm, frame))
+            return scans.iterator()
+        except RelayedError:
+            raise
+        except Exception as error:
+            raise as_condition(self._jvm, converted(error)) from None
 
 
 class ResultRows(JavaProxy):
