@@ -20,7 +20,7 @@ from pyspark_delta.spark.api.existing_rows import check_existing_rows
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.conf.arguments import check_values
 from pyspark_delta.spark.conf.batches import batch_transaction
-from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
+from pyspark_delta.spark.conf.write_defaults import after_commit, resets_version, with_session_defaults
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import merge_statement
@@ -49,12 +49,12 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
     `alias` is the name of the table in the conditions of statements. Raises UnsupportedFeatureError for a table that
     cannot be written to, and as `commit_draft` at the end of the block.
     """
-    compaction = auto_compaction(spark)
+    compaction, resets = auto_compaction(spark), resets_version(spark)
     with Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction:
         operations = DeltaTransaction(spark, snapshot, transaction, alias)
         yield operations
         operations._complete()
-    after_commit(spark)
+    after_commit(spark, resets=resets)
 
     def latest() -> Snapshot:
         return latest_snapshot(snapshot.location, snapshot.storage_options, catalog_table=snapshot.catalog_table)

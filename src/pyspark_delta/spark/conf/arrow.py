@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyspark.sql.functions as sf
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas import types as arrow_types
 from pyspark.sql.types import StructType
+
+from pyspark_delta.spark.conf.after_commit import warn_of_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +36,25 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, schema: StructType | No
             schema = spark_schema(table.schema)  # Spark Connect takes no schema from a table without rows
         return spark.createDataFrame(table) if schema is None else spark.createDataFrame(table, schema)
     return _classic_frame_of(spark, table, spark_schema(table.schema) if schema is None else schema)
+
+
+def frame_of_counts(spark: SparkSession, counts: Mapping[str, int | None]) -> DataFrame:
+    """Return a frame with one row of numbers."""
+    # The rows of an Arrow table are part of the plan, so Spark collects them without a job.
+    return frame_of_arrow(spark, pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()}))
+
+
+def frame_of_changes(spark: SparkSession, counts: Mapping[str, int | None]) -> DataFrame:
+    """Return the counts of a change that is committed, as `frame_of_counts`.
+
+    Spark Connect asks the server for settings before it makes a frame of rows. If the server does not answer, warn, and
+    return a frame for which it is asked later.
+    """
+    try:
+        return frame_of_counts(spark, counts)
+    except Exception as error:
+        warn_of_failure("Spark cannot return its counts", error)
+        return spark.range(1).select(*(sf.lit(count).cast("long").alias(name) for name, count in counts.items()))
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.spark.conf.after_commit import change_is_made
 from pyspark_delta.spark.conf.sessions import TIME_ZONE, session_time_zone, settings_like
 from pyspark_delta.transaction.evolution import DEFAULTS_PREFIX
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -51,10 +52,20 @@ def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOp
     return options
 
 
-def after_commit(spark: SparkSession) -> None:
-    """Unset the session's transaction version if the session sets that it applies to one write only."""
-    if (spark.conf.get(_AUTO_RESET, None) or "").lower() == "true":
-        spark.conf.unset(_TRANSACTION_VERSION)
+def resets_version(spark: SparkSession) -> bool:
+    """Return True if the session sets that its transaction version applies to one write only.
+
+    Call it before the commit: on Spark Connect, the server may not answer after it.
+    """
+    return (spark.conf.get(_AUTO_RESET, None) or "").lower() == "true"
+
+
+def after_commit(spark: SparkSession, *, resets: bool) -> None:
+    """Unset the session's transaction version if `resets` is True. An error becomes a DeltaWarning."""
+    if resets:
+        remedy = f"Unset {_TRANSACTION_VERSION}: writes with the same version do nothing."
+        with change_is_made(f"the setting {_TRANSACTION_VERSION} could not be unset", remedy):
+            spark.conf.unset(_TRANSACTION_VERSION)
 
 
 def default_properties(spark: SparkSession) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.alter import alteration
 from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
+from pyspark_delta.spark.conf.arrow import frame_of_changes
 from pyspark_delta.spark.conf.sessions import session_key
 from pyspark_delta.spark.engine.dml.execution import run_statement
 from pyspark_delta.spark.engine.write.save import write_table
@@ -96,7 +97,7 @@ def commit(spark: SparkSession) -> DataFrame:
         )
     found.stack.close()
     version = None if found.begun is None else found.begun.operations.version
-    return spark.createDataFrame([(version,)], "version bigint")
+    return frame_of_changes(spark, {"version": version})
 
 
 def rollback(spark: SparkSession) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.active import active
-from pyspark_delta.spark.conf.arrow import frame_of_arrow
+from pyspark_delta.spark.conf.arrow import frame_of_changes, frame_of_counts
 from pyspark_delta.spark.conf.batches import batch_transaction, is_in_batch
 from pyspark_delta.spark.conf.limits import reexecutions
-from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
+from pyspark_delta.spark.conf.write_defaults import after_commit, resets_version, with_session_defaults
 from pyspark_delta.spark.engine.dml.hidden_columns import hidden_columns_explained
 from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
 from pyspark_delta.statements.contract import Statement
@@ -48,14 +46,15 @@ def _run(
     """
     transaction = batch_transaction(spark, current().location) if is_in_batch(spark) else None
     transaction = with_session_defaults(spark, WriteOptions(transaction=transaction)).transaction
-    compaction = auto_compaction(spark)
+    compaction, resets = auto_compaction(spark), resets_version(spark)
     with active(spark), hidden_columns_explained():
         done = execute(current, statement, limit=limit, transaction=transaction)
     if done is None or done.draft is not None:
-        after_commit(spark)
-    if done is not None:
-        compact_commit(spark, compaction, latest, done.version, done.configuration)
-    return counts_frame(spark, (0,) * statement.counts if done is None else done.result)
+        after_commit(spark, resets=resets)
+    if done is None or done.version is None:
+        return counts_frame(spark, (0,) * statement.counts if done is None else done.result)
+    compact_commit(spark, compaction, latest, done.version, done.configuration)
+    return frame_of_changes(spark, _named(done.result))
 
 
 def plan_statement(spark: SparkSession, current: Callable[[], Snapshot], statement: Statement) -> ChangePlan[DataFrame]:
@@ -66,6 +65,8 @@ def plan_statement(spark: SparkSession, current: Callable[[], Snapshot], stateme
 
 def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:
     """Return one row with `num_affected_rows`, followed by the counts by action if a statement has several."""
-    # The rows of an Arrow table are part of the plan, so Spark collects them without a job.
-    counted = zip(_AFFECTED, result, strict=False)
-    return frame_of_arrow(spark, pa.table({name: pa.array([count], pa.int64()) for name, count in counted}))
+    return frame_of_counts(spark, _named(result))
+
+
+def _named(result: Sequence[int]) -> dict[str, int | None]:
+    return dict(zip(_AFFECTED, result, strict=False))

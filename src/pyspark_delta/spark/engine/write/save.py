@@ -28,6 +28,7 @@ from pyspark_delta.spark.conf.write_defaults import (
     default_properties,
     file_options,
     is_set,
+    resets_version,
     with_session_defaults,
 )
 from pyspark_delta.spark.engine.frame_reads import frame_reads
@@ -116,11 +117,11 @@ def write_frame_rows(rows: FrameRows, request: WriteRequest, opened: Snapshot | 
     spark, options = frame.sparkSession, request.options
     transaction = options.transaction or batch_transaction(spark, request.location)
     request = replace(request, options=with_session_defaults(spark, replace(options, transaction=transaction)))
-    compaction = auto_compaction(spark)
+    compaction, resets = auto_compaction(spark), resets_version(spark)
     with active(spark):
         committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), rows, opened)
     if committed is not None or request.mode != "ignore":
-        after_commit(spark)
+        after_commit(spark, resets=resets)
     if committed is None:
         return None
     options = request.options

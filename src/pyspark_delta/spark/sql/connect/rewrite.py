@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,7 +52,8 @@ class Spliced:
             yield _joined(list(self.pieces), views)
         finally:
             for view, frame in zip(views, self.frames, strict=True):
-                frame.sparkSession.catalog.dropTempView(view)
+                with suppress(Exception):  # the statement may be committed; a view that stays ends with the session
+                    frame.sparkSession.catalog.dropTempView(view)
 
 
 def _joined(pieces: list[str], names: list[str]) -> str:
