@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,18 +11,24 @@ from typing import Any, NoReturn
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.errors import CatalogError, DeltaWarning, InvalidOperationError, InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.spark.conf.conditions import condition_of
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import insert_into, save
 from pyspark_delta.spark.hadoop.default_system import on_default_system
 from pyspark_delta.spark.session.format_check import FormatCheckedWriter
-from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
+from pyspark_delta.spark.session.identifiers import (
+    Identified,
+    check_path_option,
+    identify,
+    identify_or_create,
+    is_named,
+)
 from pyspark_delta.spark.session.mixins import column_names, path_option
 from pyspark_delta.spark.session.sql_hooks import has_sql
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.write.options import parse_options
+from pyspark_delta.write.options import parse_mode, parse_options
 
 # Spark's error classes for a write to a view, by its name or by its plan.
 _VIEW_REFUSED = ("EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_INSERT", "VIEW_WRITE_NOT_ALLOWED")
@@ -107,11 +114,24 @@ class DeltaAwareWriter(FormatCheckedWriter):
             path = path_option(self._delta_options.items(options)) if found.register is not None else None
             self._delta_save(path or found.path, mode, partitionBy, given, found.catalog_table)
             if found.register is not None:
-                found.register(normalize_location(path or found.path), path is not None)
+                self._delta_register(found, normalize_location(path or found.path), mode, is_external=path is not None)
         elif is_chosen:
             refuse_name(self._delta_session, name)
         else:
             super().saveAsTable(name, format, mode, partitionBy, **options)
+
+    def _delta_register(self, found: Identified, location: str, mode: Any, *, is_external: bool) -> None:
+        """Give a new table its name. A failure is a warning if the rows would be added again.
+
+        Other modes raise CatalogError: to repeat them adds no rows.
+        """
+        assert found.register is not None
+        try:
+            found.register(location, is_external)
+        except CatalogError as error:
+            if parse_mode(mode or self._delta_mode) != "append":
+                raise
+            warnings.warn(DeltaWarning(error.message), stacklevel=3)
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
         check_path_option(self._delta_session, tableName, self._delta_options.items())

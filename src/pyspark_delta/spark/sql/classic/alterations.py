@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOperationError
 from pyspark_delta.interpreter import results
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.conf.after_commit import change_is_made
 from pyspark_delta.spark.conf.arrow import frame_of_arrow
 from pyspark_delta.spark.frames.catalyst.jvm import jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
@@ -52,6 +53,7 @@ from pyspark_delta.storage.paths import to_hadoop
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_COPY_FAILED = "the copy of its definition in Spark's catalog could not be updated"
 Run: TypeAlias = "Callable[[Query, Any, SqlTable], DataFrame | None]"
 
 
@@ -65,7 +67,8 @@ def alter(query: Query, node: Any, table: SqlTable) -> None:
     with altering(query.spark, table):
         frame_of_plan(query.spark, _by_path(query, node, table) if is_in_session else node)
     if is_in_session and not is_open(query.spark):
-        refresh_copy(query, table)
+        with change_is_made(_COPY_FAILED):
+            refresh_copy(query, table)
 
 
 def describe(query: Query, node: Any, table: SqlTable) -> DataFrame:
@@ -196,14 +199,18 @@ def _refuse(statement: str, instead: str) -> NoReturn:
 
 @contextmanager
 def refreshing(query: Query, table: SqlTable) -> Iterator[None]:
-    """Update the copy in the session catalog after a block that changes the definition of a table."""
+    """Update the copy in the session catalog after a block that changes the definition of a table.
+
+    If that fails, the statement is done: a warning says so. Queries update the copy too.
+    """
     if not is_in_session_catalog(table.name):
         yield
         return
     before = latest_snapshot(table.location).metadata
     yield
-    if latest_snapshot(table.location).metadata != before:
-        refresh_copy(query, table)
+    with change_is_made(_COPY_FAILED):
+        if latest_snapshot(table.location).metadata != before:
+            refresh_copy(query, table)
 
 
 def refresh_copy(query: Query, table: SqlTable) -> None:
@@ -214,6 +221,8 @@ def refresh_copy(query: Query, table: SqlTable) -> None:
 def update_entry(spark: SparkSession, snapshot: Snapshot, name: Sequence[str]) -> None:
     """Make the entry of a whole name in the session catalog that of a Delta table, as `write_entry`."""
     entry, catalog = session_entry(spark, name), session_catalog(spark)
+    if entry is None:
+        raise CatalogNameNotFoundError(f"Spark's catalog has no table {'.'.join(name)} any more.")
     identifier = entry_identifier(jvm_of(spark), name[1], name[2])
     write_entry(jvm_of(spark), catalog, identifier, snapshot, is_external=is_external_entry(entry))
     catalog.invalidateCachedTable(identifier)

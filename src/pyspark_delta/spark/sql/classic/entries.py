@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.errors import CatalogError, DeltaError, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import FORMATS
@@ -69,6 +69,18 @@ def location_of_uri(jvm: Jvm, uri: Any) -> str:
 def uri_text(jvm: Jvm, uri: Any) -> str:
     """Return the text of a `java.net.URI` as users write it, without escapes."""
     return str(jvm.static(f"{CATALYST}.catalog.CatalogUtils", "URIToString")(uri))
+
+
+def unregistered(name: str, location: str, error: Exception, *, is_external: bool) -> CatalogError:
+    """Return the error about a Delta table that has no entry: the table itself is written."""
+    reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
+    place = f" LOCATION '{location}'" if is_external else ""
+    return CatalogError(
+        f"The table at '{location}' is written, but Spark's catalog does not have its name {name}: {reason} Do not "
+        f"write the rows again. Give the table its name with CREATE TABLE {name} USING delta{place}.",
+        table=name,
+        path=location,
+    )
 
 
 def write_entry(jvm: Jvm, catalog: Any, identifier: Any, snapshot: Snapshot, *, is_external: bool) -> None:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from pyspark_delta.ddl.create import CreateMode
-from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError, TableNotFoundError
-from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.errors import CatalogNameExistsError, InvalidOperationError, SchemaMismatchError, TableNotFoundError
+from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
@@ -32,6 +32,7 @@ from pyspark_delta.spark.sql.classic.entries import (
     is_delta_entry,
     is_external_entry,
     location_of_uri,
+    unregistered,
     write_entry,
 )
 from pyspark_delta.spark.sql.classic.relations import CONNECTOR, Relations
@@ -167,9 +168,22 @@ class SessionCatalogProxy(Creation, JavaProxy):
         return location_of_uri(self._jvm, found)
 
     def register(self, parts: Sequence[str], location: str, *, is_external: bool) -> None:
-        """Give the Delta table at a location a name, or bring the copy of its schema up to date."""
-        snapshot = open_snapshot(read_options(self._session.spark, location))
-        write_entry(self._jvm, self._session.catalog, self._identifier(parts), snapshot, is_external=is_external)
+        """Give the Delta table at a location a name, or bring the copy of its schema up to date.
+
+        Raises CatalogError, which says that the table is written, for any failure.
+        """
+        try:
+            self._check_name(parts, location)
+            snapshot = open_snapshot(read_options(self._session.spark, location))
+            write_entry(self._jvm, self._session.catalog, self._identifier(parts), snapshot, is_external=is_external)
+        except Exception as error:
+            raise unregistered(column_path_text(parts), location, error, is_external=is_external) from error
+
+    def _check_name(self, parts: Sequence[str], location: str) -> None:
+        """Raise CatalogNameExistsError if another table or a view has got the name while the table was written."""
+        entry = self._entry(parts)
+        if entry is not None and not (is_delta_entry(entry) and entry_location(self._jvm, entry) == location):
+            raise CatalogNameExistsError("There is another table or a view of this name now.")
 
     # --------------------------------------------------------------------------------------------------- details
     def _is_delta(self, info: tuple[Any, ...]) -> bool:
