@@ -47,9 +47,7 @@ def test_rows_are_not_appended_again_because_their_table_has_no_name(
     name, path = f"{schema}.t", str(tmp_path / "t")
     with (
         meanwhile(delta_spark, f"CREATE VIEW {name} AS SELECT 'a view'"),
-        pytest.warns(
-            DeltaWarning, match=rf"'{path}' is written, but .* a view of this name now. Do not write"
-        ),
+        pytest.warns(DeltaWarning, match=rf"'{path}' is written, but .* a view of this name now. Do not write"),
     ):
         delta_spark.range(2).write.format("delta").mode("append").option("path", path).saveAsTable(name)
     assert Table.open(path).scan().to_arrow().num_rows == 2
@@ -74,9 +72,7 @@ def test_the_error_about_a_name_says_that_the_table_is_written(
     name = f"{schema}.t"
     with (
         meanwhile(delta_spark, f"CREATE VIEW {name} AS SELECT 'a view'"),
-        pytest.raises(
-            CatalogError, match=rf"is written, but .* Give .* its name with CREATE TABLE {name} USING"
-        ),
+        pytest.raises(CatalogError, match=rf"is written, but .* Give .* its name with CREATE TABLE {name} USING"),
     ):
         make(delta_spark, name)
     assert delta_spark.table(name).collect()[0][0] == "a view"
