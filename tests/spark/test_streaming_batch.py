@@ -106,6 +106,26 @@ def test_c180_a_repeated_batch_changes_nothing(source: Source, delta_spark: Spar
     assert transactions(second) == {query: 1}
 
 
+def test_c180_a_repeated_statement_does_not_change_the_rows_of_a_later_one(
+    source: Source, delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    """The UPDATE finds nothing at first, and would find the rows of the INSERT when the batch is repeated."""
+    path = str(tmp_path / "t")
+    delta_spark.range(0).selectExpr("id", "true AS current").write.format("delta").save(path)
+
+    def change(batch: DataFrame, number: int) -> None:
+        batch.createOrReplaceTempView("new_rows")
+        for _ in range(2):
+            with streaming_batch(batch, number):
+                new = "id IN (SELECT id FROM new_rows)"
+                batch.sparkSession.sql(f"UPDATE delta.`{path}` SET current = false WHERE {new}")
+                batch.sparkSession.sql(f"INSERT INTO delta.`{path}` SELECT id, true FROM new_rows")
+
+    query = each_batch(source, tmp_path / "c", change)
+    assert sorted(Table.open(path).scan(where="current").to_arrow()["id"].to_pylist()) == source.ids
+    assert transactions(path) == {query: 1, f"{query}/2": 1}
+
+
 def test_a_transaction_in_a_batch_is_one_write(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     delta_spark.range(0).write.format("delta").save(path)

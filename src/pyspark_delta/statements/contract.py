@@ -41,8 +41,8 @@ class Staged:
 
     `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
     `version` is the committed one, and `configuration` what the table declares then. `reads` is what a statement
-    without a draft depends on. `source_reads` is what the source of a MERGE reads from the table itself; it is not
-    among the reads of the draft.
+    without a draft depends on, and `record` the draft that only records its application transaction, if it has one.
+    `source_reads` is what the source of a MERGE reads from the table itself; it is not among the reads of the draft.
     """
 
     draft: CommitDraft | None
@@ -52,6 +52,12 @@ class Staged:
     source_reads: ReadSet = field(default_factory=ReadSet)
     version: int | None = None
     configuration: TableConfiguration | None = None
+    record: CommitDraft | None = None
+
+
+def unchanged(draft: CommitDraft, result: Sequence[int]) -> Staged:
+    """Return a statement that changes no row. `draft` names no files."""
+    return Staged(None, result, reads=draft.reads, record=draft)
 
 
 class Statement(Protocol):

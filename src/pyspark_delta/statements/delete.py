@@ -20,7 +20,7 @@ from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.statements.contract import Engines, Found, OpenEngines, Staged
+from pyspark_delta.statements.contract import Engines, Found, OpenEngines, Staged, unchanged
 from pyspark_delta.statements.outcome import apply_deletions, draft_change, file_metrics, milliseconds_since
 from pyspark_delta.statements.target import Candidates, Condition, RowCondition, by_partition
 from pyspark_delta.write.change_data import change_context
@@ -60,8 +60,6 @@ class Delete:
             target, candidates.partially_matched, rows, candidates.fully_matched, search.engines.rewriters()
         )
         deleted = _deleted(candidates, rows)
-        if changes.is_nothing:
-            return Staged(None, (0,), reads=candidates.reads)
         metrics = file_metrics(changes)
         if deleted is not None:
             metrics["numDeletedRows"] = deleted
@@ -69,6 +67,8 @@ class Delete:
         metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
         operation = self._operation(search.predicate_text, metrics, done.engine)
         draft = draft_change(target, changes, operation, candidates.reads)
+        if changes.is_nothing:
+            return unchanged(draft, (0,))
         return Staged(draft, (-1 if deleted is None else deleted,), changes.written)
 
     def find(self, snapshot: Snapshot) -> Found:

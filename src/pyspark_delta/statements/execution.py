@@ -37,8 +37,9 @@ def execute(
     """Stage a statement on the newest version and commit it; return what was staged for the successful commit.
 
     `limit` is how often the statement may run again. Return None, and do nothing, if the table already holds the
-    application transaction (C180). Raises what staging raises, and as `commit_draft` after that many attempts; the
-    files of an attempt whose commit cannot succeed any more are deleted.
+    application transaction (C180). With such a transaction, a statement that changes no row makes a commit too. Raises
+    what staging raises, and as `commit_draft` after that many attempts; the files of an attempt whose commit cannot
+    succeed any more are deleted.
     """
     start = time.perf_counter()
     with operation(), one_moment():
@@ -57,12 +58,15 @@ def _execute(
             return None
         with timed(_log, "Staging %s on version %d of %s", statement.name, snapshot.version, snapshot.location):
             staged = statement.stage(snapshot)
-        if staged.draft is None:
+        # A statement that changes no row records its transaction too: when it is repeated, it might find rows of a
+        # later statement of its application.
+        draft = staged.draft or (staged.record if transaction is not None else None)
+        if draft is None:
             return staged
         try:
-            reads = staged.draft.reads.union(staged.source_reads)
-            transactions = staged.draft.transactions if transaction is None else (transaction,)
-            draft = replace(staged.draft, reads=reads, transactions=transactions)
+            reads = draft.reads.union(staged.source_reads)
+            transactions = draft.transactions if transaction is None else (transaction,)
+            draft = replace(draft, reads=reads, transactions=transactions)
             state = commit_draft(draft, state_of(snapshot))
         except DeltaError as error:
             if never_lands(error, state_of(snapshot)):
@@ -73,4 +77,4 @@ def _execute(
             _log.debug("%s runs again after a conflict: %s", statement.name, error.message)
             left -= 1
             continue
-        return replace(staged, version=state.version, configuration=state.configuration)
+        return replace(staged, draft=draft, version=state.version, configuration=state.configuration)

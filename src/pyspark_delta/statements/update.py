@@ -20,7 +20,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.assignments import check_no_identity, fill_defaults, resolve_assignments
-from pyspark_delta.statements.contract import Engines, Found, OpenEngines, Staged
+from pyspark_delta.statements.contract import Engines, Found, OpenEngines, Staged, unchanged
 from pyspark_delta.statements.outcome import apply_deletions, draft_change, file_metrics, milliseconds_since
 from pyspark_delta.statements.target import Condition, RowCondition
 
@@ -52,9 +52,7 @@ class Update:
         files, rows, reads = done.value.files, done.value.rows, done.value.reads
         scanned = milliseconds_since(start)
         changes = apply_deletions(target, files, rows, files.slice(0, 0), attempt.engines.rewriters())
-        if changes.is_nothing:
-            return Staged(None, (0,), reads=reads)
-        updated = rows.counts[0]
+        updated = 0 if changes.is_nothing else rows.counts[0]
         metrics = {
             **file_metrics(changes, with_updated=True),
             "numUpdatedRows": updated,
@@ -63,7 +61,8 @@ class Update:
         metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
         predicate = [] if attempt.condition is None else [attempt.condition.text]
         operation = Operation("UPDATE", {"predicate": orjson.dumps(predicate).decode()}, metrics, done.engine)
-        return Staged(draft_change(target, changes, operation, reads), (updated,), changes.written)
+        draft = draft_change(target, changes, operation, reads)
+        return unchanged(draft, (0,)) if changes.is_nothing else Staged(draft, (updated,), changes.written)
 
     def find(self, snapshot: Snapshot) -> Found:
         """Find the rows to change. Raises as `stage`, except for values that break a rule."""

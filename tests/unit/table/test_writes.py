@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -32,6 +32,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.table import Table
+from pyspark_delta.table.results import ChangeResult
 
 ALL = {
     "delta.enableRowTracking": "true",
@@ -388,6 +389,26 @@ class TestCommits:
         assert table.delete("id = 1", txn=("job", 8), commit_info="text").version == 2
         with pytest.raises(InvalidOptionError, match="txn is the id of an application"):
             table.append({"id": [1]}, txn="job")  # type: ignore[call-overload]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda table, txn: table.delete("id = 2", txn=txn),
+            lambda table, txn: table.update({"id": "id + 10"}, "id = 2", txn=txn),
+            lambda table, txn: (
+                table.merge([{"id": 2}], "target.id = source.id", txn=txn).when_matched_delete().execute()
+            ),
+        ],
+        ids=["delete", "update", "merge"],
+    )
+    def test_a_statement_that_changes_no_row_is_not_repeated(
+        self, tmp_path: Path, change: Callable[[Table, tuple[str, int]], ChangeResult]
+    ) -> None:
+        table = Table.write(tmp_path, {"id": [1]})
+        assert change(table, ("job", 1)).version == 1
+        table.append({"id": [2]}, txn=("job/2", 1))
+        assert change(table, ("job", 1)).version is None
+        assert sorted(row["id"] for row in rows(table)) == [1, 2]
 
     def test_plans_change_nothing_until_they_run(self, tmp_path: Path) -> None:
         table = Table.write(tmp_path, {"id": [1, 2, 3]})

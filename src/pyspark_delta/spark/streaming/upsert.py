@@ -1,7 +1,6 @@
 """The sink of a query in output mode `update`: each micro-batch is merged into the table by the columns of a key.
 
-A merge records the query and the number of the batch, as a batch that is appended does. A batch in which no row changes
-is not committed; it changes nothing either if Spark repeats it.
+A merge records the query and the number of the batch, as a batch that is appended does, also if no row changes.
 """
 
 from __future__ import annotations

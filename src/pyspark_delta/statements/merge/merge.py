@@ -25,7 +25,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.assignments import fill_defaults
 from pyspark_delta.statements.conditions import check_deterministic
-from pyspark_delta.statements.contract import Engines, Found, Staged
+from pyspark_delta.statements.contract import Engines, Found, Staged, unchanged
 from pyspark_delta.statements.merge.clauses import (
     Clause,
     RowKind,
@@ -213,12 +213,12 @@ class _Attempt:
         changes = apply_deletions(self._target, files, rows, files.slice(0, 0), self._engines.rewriters())
         counts = merge_counts(self._clauses, rows)
         result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
-        if changes.is_nothing and self._target.metadata is None:
-            return Staged(None, result, reads=reads)
         times = MergeTimes(milliseconds_since(self._start), self._engines.source.materialize_ms, scanned)
         metrics = merge_metrics(changes, counts, self._search.source_rows, times)
         operation = Operation("MERGE", self._parameters(), metrics, done.engine)
-        return Staged(draft_change(self._target, changes, operation, reads), result, changes.written)
+        draft = draft_change(self._target, changes, operation, reads)
+        is_nothing = changes.is_nothing and self._target.metadata is None
+        return unchanged(draft, result) if is_nothing else Staged(draft, result, changes.written)
 
     def _parameters(self) -> dict[str, str]:
         condition, conditions = self._resolved.history_texts()
