@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.streams import LIMIT, Source, ids, transactions
 
 from pyspark_delta import DeltaTable, Table, disable, enable, streaming_batch
-from pyspark_delta.errors import DeltaError, InvalidOperationError, InvalidOptionError
+from pyspark_delta.errors import ConstraintViolationError, DeltaError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.spark.conf import batches
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled
 from pyspark_delta.spark.sql import session as sql
@@ -124,6 +124,44 @@ def test_c180_a_repeated_statement_does_not_change_the_rows_of_a_later_one(
     query = each_batch(source, tmp_path / "c", change)
     assert sorted(Table.open(path).scan(where="current").to_arrow()["id"].to_pylist()) == source.ids
     assert transactions(path) == {query: 1, f"{query}/2": 1}
+
+
+def _update(spark: SparkSession, path: str) -> None:
+    spark.sql(f"UPDATE delta.`{path}` SET n = n + 100")
+
+
+def _append(spark: SparkSession, path: str) -> None:
+    spark.sql("SELECT 100L AS n").write.format("delta").mode("append").save(path)
+
+
+def _commit(spark: SparkSession, path: str) -> None:
+    with DeltaTable.forPath(spark, path).transaction() as changes:
+        changes.update({"n": "n + 100"})
+
+
+@pytest.mark.parametrize("change", [_update, _append, _commit])
+def test_c180_a_change_that_is_tried_again_is_made_once(
+    delta_spark: SparkSession, tmp_path: Path, change: Callable[[SparkSession, str], None]
+) -> None:
+    """It fails at first, and a later attempt in the block succeeds. In the repeated batch, the first one would."""
+    source, path = Source(delta_spark, tmp_path, files=1), str(tmp_path / "t")
+    delta_spark.sql("SELECT 0L AS n").write.format("delta").save(path)
+
+    def write(batch: DataFrame, number: int) -> None:
+        with streaming_batch(batch, number):
+            Table.open(path).alter().add_constraint("few", "n < 100")
+            with pytest.raises(ConstraintViolationError):
+                change(batch.sparkSession, path)
+            Table.open(path).alter().drop_constraint("few")
+            change(batch.sparkSession, path)
+            batch.selectExpr("0L AS n").write.format("delta").mode("append").save(path)
+        with streaming_batch(batch, number):
+            change(batch.sparkSession, path)
+            batch.selectExpr("0L AS n").write.format("delta").mode("append").save(path)
+
+    query = each_batch(source, tmp_path / "c", write)
+    assert sum(Table.open(path).scan().to_arrow()["n"].to_pylist()) == 100
+    assert transactions(path) == {query: 0, f"{query}/2": 0}
 
 
 def test_a_transaction_in_a_batch_is_one_write(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:

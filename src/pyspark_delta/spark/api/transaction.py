@@ -50,8 +50,11 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
     cannot be written to, and as `commit_draft` at the end of the block.
     """
     compaction, resets = auto_compaction(spark), resets_version(spark)
-    with Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction:
-        operations = DeltaTransaction(spark, snapshot, transaction, alias)
+    with (
+        batch_transaction(spark, snapshot.location, "TRANSACTION") as of_batch,
+        Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction,
+    ):
+        operations = DeltaTransaction(spark, snapshot, transaction, alias, of_batch)
         yield operations
         operations._complete()
     after_commit(spark, resets=resets)
@@ -77,13 +80,18 @@ class DeltaTransaction:
     """
 
     def __init__(
-        self, spark: SparkSession, snapshot: Snapshot, transaction: Transaction, alias: str | None = None
+        self,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        transaction: Transaction,
+        alias: str | None = None,
+        of_batch: SetTransaction | None = None,
     ) -> None:
         self._spark, self._snapshot, self._transaction, self._alias = spark, snapshot, transaction, alias
         self._operations: list[Operation] = []
         self._user_metadata: str | None = None
         self._is_done = False
-        self._of_batch: SetTransaction | None = None
+        self._of_batch = of_batch
 
     @property
     def version(self) -> int | None:
@@ -125,7 +133,6 @@ class DeltaTransaction:
         An application transaction that they name applies to the whole transaction.
         """
         self._transaction.require_open()
-        self._of_batch = self._of_batch or batch_transaction(self._spark, self._snapshot.location)
         transaction = options.transaction or self._of_batch
         options = with_session_defaults(self._spark, replace(options, transaction=transaction))
         if options.transaction is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,20 +25,34 @@ class BatchTransactions:
 
     The first on a table has the id of the query, as in a stream that Delta writes itself. Those that follow on the same
     table need names of their own, or they would count as its repetition. A repeated batch gives the same names, if it
-    runs the same statements on a table in the same order.
+    runs the same statements on a table in the same order. One that failed and is tried again keeps its name: a repeated
+    batch, in which it may succeed at once, would do it twice.
     """
 
     def __init__(self, query_id: str, number: int) -> None:
         self.query_id, self.number = query_id, number
         self._taken: Counter[str] = Counter()
+        self._failed: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
         self._lock = Lock()
 
-    def take(self, location: str) -> SetTransaction:
-        """Return the transaction of the next write or statement on the table at a location."""
+    @contextmanager
+    def taking(self, location: str, change: object) -> Iterator[SetTransaction]:
+        """Yield the transaction of the next write or statement on the table at a location, while the block makes it.
+
+        If the block raises, the next one with an equal `change` is another attempt, with the same transaction.
+        """
         with self._lock:
-            self._taken[location] += 1
-            nth = self._taken[location]
-        return SetTransaction(app_id=self.query_id if nth == 1 else f"{self.query_id}/{nth}", version=self.number)
+            if self._failed[location, change]:
+                nth = self._failed[location, change].pop(0)
+            else:
+                self._taken[location] += 1
+                nth = self._taken[location]
+        try:
+            yield SetTransaction(app_id=self.query_id if nth == 1 else f"{self.query_id}/{nth}", version=self.number)
+        except BaseException:
+            with self._lock:
+                self._failed[location, change].append(nth)
+            raise
 
 
 _here: ContextVar[BatchTransactions | None] = ContextVar("_here", default=None)
@@ -66,10 +80,15 @@ def is_in_batch(spark: SparkSession) -> bool:
     return _batch(spark) is not None
 
 
-def batch_transaction(spark: SparkSession, location: str) -> SetTransaction | None:
-    """Return the transaction of a write or statement on a table; None outside of `streaming_batch`. Call it once."""
+@contextmanager
+def batch_transaction(spark: SparkSession, location: str, change: object) -> Iterator[SetTransaction | None]:
+    """Yield the transaction of a write or statement on a table, as `taking`; None outside of `streaming_batch`."""
     batch = _batch(spark)
-    return None if batch is None else batch.take(location)
+    if batch is None:
+        yield None
+        return
+    with batch.taking(location, change) as transaction:
+        yield transaction
 
 
 def _batch(spark: SparkSession) -> BatchTransactions | None:

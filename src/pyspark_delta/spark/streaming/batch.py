@@ -24,7 +24,7 @@ def streaming_batch(
     Use it in a function for `foreachBatch`. Each write, MERGE, UPDATE, DELETE and INSERT in the block records the query
     and the batch in the table that it changes, as an application transaction. If the table holds the transaction, the
     statement does nothing. A block may change several tables, and one table several times; a repeated batch must run
-    the same statements on a table in the same order.
+    the same statements on a table in the same order. A statement that is tried again after an error counts once.
 
     `batch` and `batch_id` are the arguments of the function. `checkpoint` is the checkpoint location of the query. It
     is needed on Spark Connect, where the function does not learn the id of its query otherwise. The block gets the

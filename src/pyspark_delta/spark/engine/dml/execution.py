@@ -44,10 +44,10 @@ def _run(
 
     `limit` is how often the statement may run again after a conflict.
     """
-    transaction = batch_transaction(spark, current().location) if is_in_batch(spark) else None
-    transaction = with_session_defaults(spark, WriteOptions(transaction=transaction)).transaction
     compaction, resets = auto_compaction(spark), resets_version(spark)
-    with active(spark), hidden_columns_explained():
+    place = (current().location, _text(statement)) if is_in_batch(spark) else ("", "")
+    with active(spark), hidden_columns_explained(), batch_transaction(spark, *place) as of_batch:
+        transaction = with_session_defaults(spark, WriteOptions(transaction=of_batch)).transaction
         done = execute(current, statement, limit=limit, transaction=transaction)
     if done is None or done.draft is not None:
         after_commit(spark, resets=resets)
@@ -66,6 +66,11 @@ def plan_statement(spark: SparkSession, current: Callable[[], Snapshot], stateme
 def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:
     """Return one row with `num_affected_rows`, followed by the counts by action if a statement has several."""
     return frame_of_counts(spark, _named(result))
+
+
+def _text(statement: Statement) -> str:
+    """Return a statement without its engines and its source, which differ between attempts at it."""
+    return f"{statement.name} {[value for name, value in vars(statement).items() if name != 'open']}"
 
 
 def _named(result: Sequence[int]) -> dict[str, int | None]:

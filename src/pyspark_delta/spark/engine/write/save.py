@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -115,10 +117,9 @@ def write_frame_rows(rows: FrameRows, request: WriteRequest, opened: Snapshot | 
     """Write the rows of a frame, as `write_table`. `opened` is the newest version if the caller has opened it."""
     frame = rows.frame
     spark, options = frame.sparkSession, request.options
-    transaction = options.transaction or batch_transaction(spark, request.location)
-    request = replace(request, options=with_session_defaults(spark, replace(options, transaction=transaction)))
     compaction, resets = auto_compaction(spark), resets_version(spark)
-    with active(spark):
+    with active(spark), _transaction(spark, request) as transaction:
+        request = replace(request, options=with_session_defaults(spark, replace(options, transaction=transaction)))
         committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), rows, opened)
     if committed is not None or request.mode != "ignore":
         after_commit(spark, resets=resets)
@@ -131,6 +132,13 @@ def write_frame_rows(rows: FrameRows, request: WriteRequest, opened: Snapshot | 
 
     compact_commit(spark, compaction, latest, committed.version, committed.configuration)
     return committed.version
+
+
+def _transaction(spark: SparkSession, request: WriteRequest) -> AbstractContextManager[SetTransaction | None]:
+    """Return what yields the transaction of a write: that of its options, or the one that its batch names."""
+    if request.options.transaction is not None:
+        return nullcontext(request.options.transaction)
+    return batch_transaction(spark, request.location, f"{request.statement} {request.mode} {request.options}")
 
 
 def check_write(frame: DataFrame, request: WriteRequest, snapshot: Snapshot | None) -> None:
