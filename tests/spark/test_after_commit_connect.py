@@ -32,7 +32,7 @@ class _Closing(logging.Handler):
 @pytest.fixture
 def lost(plain_connect: Any) -> Iterator[SparkSession]:
     """An enabled session of its own, whose connection ends with its first commit."""
-    session = enable(plain_connect.newSession())
+    session = enable(type(plain_connect)(f"sc://{plain_connect.client._builder.endpoint}"))
     log, handler = logging.getLogger("pyspark_delta"), _Closing(session)
     level = log.level
     log.addHandler(handler)
