@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,25 @@ def test_c180_a_change_that_is_tried_again_is_made_once(
     query = each_batch(source, tmp_path / "c", write)
     assert sum(Table.open(path).scan().to_arrow()["n"].to_pylist()) == 100
     assert transactions(path) == {query: 0, f"{query}/2": 0}
+
+
+def test_c180_another_transaction_is_no_attempt_at_one_that_failed(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """It would be skipped in the repeated batch, in which the first one succeeds and has its name."""
+    source, path = Source(delta_spark, tmp_path, files=1), str(tmp_path / "t")
+    delta_spark.sql("SELECT 0L AS n").write.format("delta").save(path)
+
+    def write(batch: DataFrame, number: int) -> None:
+        for fails in (True, False):
+            with streaming_batch(batch, number):
+                with suppress(ZeroDivisionError), DeltaTable.forPath(batch.sparkSession, path).transaction() as first:
+                    first.append(batch.sparkSession.sql("SELECT 1L AS n"))
+                    if fails:
+                        raise ZeroDivisionError
+                with DeltaTable.forPath(batch.sparkSession, path).transaction() as second:
+                    second.append(batch.sparkSession.sql("SELECT 10L AS n"))
+
+    each_batch(source, tmp_path / "c", write)
+    assert sorted(Table.open(path).scan().to_arrow()["n"].to_pylist()) == [0, 1, 10]
 
 
 def test_a_transaction_in_a_batch_is_one_write(source: Source, delta_spark: SparkSession, tmp_path: Path) -> None:

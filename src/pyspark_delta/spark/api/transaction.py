@@ -19,7 +19,7 @@ from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.existing_rows import check_existing_rows
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.conf.arguments import check_values
-from pyspark_delta.spark.conf.batches import batch_transaction
+from pyspark_delta.spark.conf.batches import batch_transaction, call_site
 from pyspark_delta.spark.conf.write_defaults import after_commit, resets_version, with_session_defaults
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import counts_frame
@@ -51,7 +51,7 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
     """
     compaction, resets = auto_compaction(spark), resets_version(spark)
     with (
-        batch_transaction(spark, snapshot.location, "TRANSACTION") as of_batch,
+        batch_transaction(spark, snapshot.location, ("TRANSACTION", call_site())) as of_batch,
         Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction,
     ):
         operations = DeltaTransaction(spark, snapshot, transaction, alias, of_batch)

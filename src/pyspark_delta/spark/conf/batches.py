@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from pyspark_delta.actions.model import SetTransaction
@@ -55,6 +57,7 @@ class BatchTransactions:
             raise
 
 
+_BETWEEN = {"contextlib", "py4j", "pyspark", "pyspark_delta", "threading"}
 _here: ContextVar[BatchTransactions | None] = ContextVar("_here", default=None)
 _of_sessions: dict[str, BatchTransactions] = {}  # by the session of the batch, for threads that a function starts
 
@@ -89,6 +92,17 @@ def batch_transaction(spark: SparkSession, location: str, change: object) -> Ite
         return
     with batch.taking(location, change) as transaction:
         yield transaction
+
+
+def call_site() -> tuple[str, int] | None:
+    """Return the file and the line of the caller's code that is running: they tell blocks of code apart.
+
+    None on a thread of the JVM, which has no such code.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def _batch(spark: SparkSession) -> BatchTransactions | None:
