@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pyspark_delta.catalog import names as catalog_names
@@ -22,12 +22,14 @@ from pyspark_delta.parser.values import (
     VersionAsOf,
 )
 from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.snapshot.path_suffix import split_suffix
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import join
 from pyspark_delta.table import Table
 from pyspark_delta.table.writing import Place
 
 DEFAULT_SCHEMA = "default"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,14 @@ class Target:
             return Table.for_name(str(self.name), version=version, timestamp=timestamp)
         assert self.location is not None
         return Table.open(self.location, version=version, timestamp=timestamp, storage_options=self.storage_options)
+
+    def read(self, time: TimeTravel | None = None) -> Table:
+        """Open the table for a query, in which a path may select a version: ``delta.`/path@v3` ``. Raises as `open`."""
+        if self.location is None or time is not None:
+            return self.open(time)
+        location, version, milliseconds = split_suffix(self.location, self.storage_options, "UTC")
+        moment = None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)
+        return Table.open(location, version=version, timestamp=moment, storage_options=self.storage_options)
 
     def exists(self) -> bool:
         """Return True if the table exists. Raises CatalogError, and as `Table.open` for a damaged table."""

@@ -32,6 +32,10 @@ class Session:
         """Open the table of a reference. Raises as `Target.open` and `Namespace.resolve`."""
         return self.names.resolve(reference).open(time)
 
+    def read(self, reference: TableReference, time: TimeTravel | None = None) -> Scan:
+        """Open the table of a reference in a query. Raises as `Target.read` and `Namespace.resolve`."""
+        return self.names.resolve(reference).read(time).scan()
+
     def alter(self, reference: TableReference) -> TableAlter:
         """Return the changes to what a table declares. Raises as `open`."""
         return self.open(reference).alter(progress=self.progress)
@@ -42,7 +46,7 @@ class Session:
 
     def query(self, text: str) -> pa.RecordBatchReader:
         """Run a query over the tables that its names mean. Raises as `run_query`."""
-        return run_query(text, lambda name, time: self.open(name, time).scan(), self.changes, self.engine)
+        return run_query(text, self.read, self.changes, self.engine)
 
     def changes(self, call: ChangeCall) -> Changes:
         """Open the change data feed that a call names. Raises as `Table.changes`."""
@@ -59,7 +63,7 @@ class Session:
         scans = list[Scan]()
 
         def scanned(name: TableName, time: TimeTravel | None) -> Scan:
-            scans.append(self.open(name, time).scan())
+            scans.append(self.read(name, time))
             return scans[-1]
 
         rows = open_rows(run_query(text, scanned, self.changes, self.engine), table.schema)

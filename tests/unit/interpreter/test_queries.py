@@ -130,6 +130,14 @@ def test_the_change_feed_is_a_table_function(orders: Run, tmp_path: Path, engine
         assert [tuple(row.values()) for row in found] == kinds, call
 
 
+def test_a_path_may_select_a_version(orders: Run, tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    [newest] = Table.open(str(path)).history(1)
+    time = newest["timestamp"]
+    for suffix, count in (("@v0", 0), (f"@{time:%Y%m%d%H%M%S}{time.microsecond // 1000:03}", 3)):
+        assert orders(f"SELECT count(*) AS n FROM delta.`{path}{suffix}`") == [{"n": count}], suffix
+
+
 def test_the_time_of_a_version_may_be_computed(orders: Run, tmp_path: Path) -> None:
     [*_, created] = Table.open(tmp_path / "orders").history()
     last = int(created["timestamp"].timestamp() * 1000) + 1

@@ -13,10 +13,9 @@ from pathlib import Path
 from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
-from pyspark_delta.schema.timestamps import parse_path_suffix, parse_timestamp
+from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY
-from pyspark_delta.storage import normalize_location, store_for
-from pyspark_delta.storage.paths import join
+from pyspark_delta.snapshot.path_suffix import has_log, split_suffix
 
 MISSING_PATH = "Reading format 'delta' needs a path"
 OUT_OF_RANGE = "changeDataFeed.timestampOutOfRange.enabled"
@@ -47,7 +46,6 @@ _CHANGE_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endin
 _STORAGE_KEY = re.compile(r"(?!spark\.|parquet\.).*[._].*")
 _STORAGE_WORDS = frozenset(("region", "endpoint", "token", "bucket", "proxy_url", "timeout", "skip_signature"))
 _PACKED = "pyspark_delta.secretStorageOptions"
-_SUFFIX = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ def refuse_read_options(options: Mapping[str, str]) -> None:
         )
     path = _value(given, "path") or ""
     location, version, time = split_suffix(path, chosen_storage_options(given), "UTC")
-    if (version, time) != (None, None) and _has_log(location, chosen_storage_options(given)):
+    if (version, time) != (None, None) and has_log(location, chosen_storage_options(given)):
         raise InvalidOptionError(
             f"The path '{path}' names an old version of the table '{location}', but a write goes to the latest one. "
             "Nothing was written. Remove the part of the path that begins with '@'.",
@@ -272,23 +270,3 @@ def _version(given: Mapping[str, tuple[str, str]], name: str) -> int | None:
 def _timestamp(given: Mapping[str, tuple[str, str]], name: str, zone: str) -> int | None:
     text = _value(given, name.lower())
     return None if text is None else parse_timestamp(text, time_zone=zone)
-
-
-def split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:
-    """Return the location, and the version or the time (in milliseconds) of a suffix `@v12` or `@yyyyMMddHHmmssSSS`.
-
-    If there is a table at the path with the suffix, the path is used literally, as delta-spark does.
-    """
-    location = normalize_location(text)
-    suffix = _SUFFIX.fullmatch(text.rstrip("/"))
-    if suffix is None or _has_log(location, storage_options):
-        return location, None, None
-    base = normalize_location(suffix["path"])
-    if suffix["version"] is not None:
-        return base, int(suffix["version"]), None
-    return base, None, parse_path_suffix(suffix["time"], time_zone=zone)
-
-
-def _has_log(location: str, storage_options: Mapping[str, str]) -> bool:
-    store = store_for(location, storage_options)
-    return next(iter(store.list_from(join(location, "_delta_log", ""))), None) is not None

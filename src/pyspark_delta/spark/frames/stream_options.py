@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY
+from pyspark_delta.snapshot.path_suffix import split_suffix
 from pyspark_delta.spark.frames.read_options import (
     MISSING_PATH,
     chosen_storage_options,
     is_storage_key,
     local_time_zone,
-    split_suffix,
     unpacked,
 )
 from pyspark_delta.streaming.options import SCHEMA_LOCATION, STREAM_OPTIONS, StreamOptions
