@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.made_tables import DataFile, field_json, make_table
@@ -17,6 +18,7 @@ from tests.spark.made_tables import DataFile, field_json, make_table
 from pyspark_delta.errors import DataFileError, DeletionVectorError, InvalidOperationError, SchemaMismatchError
 from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 from pyspark_delta.spark.session.enable import disable, enable
 
@@ -401,3 +403,13 @@ def test_deletion_vector_beyond_the_end_of_its_file_is_an_error(metered: SparkSe
     frame = load(metered, make_table(tmp_path / "beyond", [DataFile(rows, deleted=[1, 3])]))
     with pytest.raises(DeletionVectorError, match=r"part-00000\.parquet' contains row 3, .* only 3 rows"):
         frame.collect()
+
+
+@pytest.mark.since("4.0")  # for variants
+def test_a_value_that_cannot_be_cast_is_no_damage_of_its_file(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Spark casts variants while it reads the file."""
+    path = str(tmp_path / "t")
+    save(delta_spark.sql("select parse_json('[1]') v"), path)
+    frame = delta_spark.read.format("delta").load(path)
+    with pytest.raises(SparkRuntimeException, match="INVALID_VARIANT_CAST"):
+        frame.selectExpr("variant_get(v, '$', 'int')").collect()

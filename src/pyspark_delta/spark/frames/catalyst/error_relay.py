@@ -13,6 +13,7 @@ import itertools
 import logging
 import re
 import sys
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote
@@ -37,6 +38,9 @@ _DAMAGED_IN_TEXT = re.compile(
     r"|(?:Encountered error while reading file|Parquet column cannot be converted in file) (?P<read>.+?)\. "
     r"(?:Details|Column):"
 )
+
+# Spark computes some expressions while it reads a file, such as `variant_get`; the file is good if they fail.
+_OF_VALUE = re.compile(r"\[(?!MALFORMED_)[A-Z_.]+\].* SQLSTATE: 22", re.DOTALL)
 
 _lock = Lock()
 _numbers = itertools.count(1)
@@ -114,7 +118,7 @@ def install() -> None:
         def convert_exception(java_exception: Any) -> Any:
             # Code that waits for a query catches StreamingQueryException, whatever ended the query.
             is_of_query = java_exception is not None and _is_of_query(java_exception)
-            return (None if is_of_query else _find(java_exception)) or original(java_exception)
+            return (None if is_of_query else _find(java_exception, original)) or original(java_exception)
 
         convert_exception.restores_delta_errors = True  # type: ignore[attr-defined]
         setattr(captured, "convert_exception", convert_exception)  # noqa: B010 - its declared type is narrower
@@ -126,7 +130,7 @@ def _is_of_query(java_exception: Any) -> bool:
     return str(java_exception.getClass().getSimpleName()) == "StreamingQueryException"
 
 
-def _find(java_exception: Any) -> Exception | None:
+def _find(java_exception: Any, convert: Callable[[Any], Exception]) -> Exception | None:
     for _ in range(_LONGEST_CHAIN):
         if java_exception is None:
             return None
@@ -135,6 +139,8 @@ def _find(java_exception: Any) -> Exception | None:
             return kept(text)
         if text.startswith(_UNREADABLE):
             cause = java_exception.getCause() or java_exception
+            if _OF_VALUE.match(str(cause.getMessage())) is not None:
+                return convert(cause)
             path = str(java_exception.getMessageParameters().get("path"))
             return _unreadable_file(path, None if text.startswith(_MISSING) else str(cause.getMessage()))
         if (missing := _MISSING_IN_TEXT.match(text)) is not None:
