@@ -14,7 +14,13 @@ from tests.managed import Warehouse
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.catalog.connections import disconnect_catalog
-from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, SqlSyntaxError, TableNotFoundError
+from pyspark_delta.errors import (
+    ConstraintViolationError,
+    InvalidOperationError,
+    SchemaMismatchError,
+    SqlSyntaxError,
+    TableNotFoundError,
+)
 
 
 @pytest.fixture
@@ -428,3 +434,12 @@ def test_statements_of_a_script_see_what_it_has_done_before(sql: SparkSession, t
         assert sql.sql(script).collect() == [Row(a=2)]
     finally:
         sql.sql("DROP TABLE IF EXISTS made_by_script")
+
+
+def test_a_new_table_has_no_intervals(delta_spark: SparkSession, path: str) -> None:
+    for what in ("(a INTERVAL DAY) USING delta", "USING delta AS SELECT INTERVAL '1' DAY AS a"):
+        with pytest.raises(
+            SchemaMismatchError, match="interval day to second, which Delta cannot"
+        ):
+            delta_spark.sql(f"CREATE TABLE delta.`{path}` {what}")
+    assert not Path(path).exists()

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.ddl.create import CreateMode, create_table
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.schema.stored import check_no_intervals
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.conf.write_defaults import default_properties
@@ -109,6 +110,8 @@ class Creation:
                 "created. Say USING delta, or create the table in spark_catalog.",
                 error_class="DELTA_OPERATION_NOT_ALLOWED",
             )
+        for column in made.definition.schema:
+            check_no_intervals(column)  # or Spark would complain about the type of the query's column
         return made
 
     def _create(self, destination: Destination, made: Declared, mode: CreateMode) -> None:
