@@ -438,8 +438,6 @@ def test_statements_of_a_script_see_what_it_has_done_before(sql: SparkSession, t
 
 def test_a_new_table_has_no_intervals(delta_spark: SparkSession, path: str) -> None:
     for what in ("(a INTERVAL DAY) USING delta", "USING delta AS SELECT INTERVAL '1' DAY AS a"):
-        with pytest.raises(
-            SchemaMismatchError, match="interval day to second, which Delta cannot"
-        ):
+        with pytest.raises(SchemaMismatchError, match="interval day to second, which Delta cannot"):
             delta_spark.sql(f"CREATE TABLE delta.`{path}` {what}")
     assert not Path(path).exists()
