@@ -70,7 +70,7 @@ def test_other_rows_are_those_of_spark(sql: SparkSession, plain_spark: SparkSess
         found, expected = (one.sql("SHOW TABLE EXTENDED LIKE 'listed*'") for one in (sql, plain_spark))
         assert found.schema == expected.schema
         rows, others = found.collect(), expected.collect()
-        assert rows[-1].tableName == "listed_temporary"  # of this session alone
+        assert rows[-1].tableName == "listed_temporary"  # the other SparkSession does not have it
         assert rows[-1].information.startswith("Table: listed_temporary\n")
         del rows[-1]
         assert [row[:3] for row in rows] == [row[:3] for row in others]

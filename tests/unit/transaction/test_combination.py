@@ -106,7 +106,7 @@ VECTOR = {"deletion_vector": {"storage_type": "i", "path_or_inline_dv": "x", "si
 DONE = draft(adds=["new", file("marked", **VECTOR)], removes=["marked", "gone"], reads=reading("id = 1"))
 
 
-def test_a_draft_that_follows_may_remove_what_the_first_one_added() -> None:
+def test_c145_c148_a_draft_that_follows_may_remove_what_the_first_one_added() -> None:
     more = draft(
         adds=[file("new", **VECTOR), file("marked", records=9), "other"],
         removes=["new", file("marked", **VECTOR), "old"],

@@ -18,7 +18,7 @@ from pyspark_delta.expressions.name_resolution import is_collated
 from pyspark_delta.expressions.tree import Column, Comparison, Expression, Literal, all_of
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.scan.bounds import NEVER
-from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import DOUBLE, FLOAT, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
@@ -94,7 +94,7 @@ def match_rows(selection: Selection, new_rows: DataFrame) -> RowMatch:
 
 def replace_rows(spark: SparkSession, snapshot: Snapshot, match: RowMatch, time_zone: str) -> Replaced:
     """Return the files with rows that new rows replace. Runs a Spark job over the files that may have such rows."""
-    source = FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
+    source = file_source(snapshot)
     bounds = _key_bounds(match, snapshot.configuration.schema)
     candidates, reads = _candidates(snapshot, bounds, time_zone)
     rows = read_files(spark, source, candidates, file_number=_FILE)

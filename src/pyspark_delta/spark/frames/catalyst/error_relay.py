@@ -40,7 +40,7 @@ _DAMAGED_IN_TEXT = re.compile(
 )
 
 # Spark computes some expressions while it reads a file, such as `variant_get`; the file is good if they fail.
-_OF_VALUE = re.compile(r"\[(?!MALFORMED_)[A-Z_.]+\].* SQLSTATE: 22", re.DOTALL)
+_OF_VALUE = re.compile(r"\[(?!MALFORMED_)[A-Z0-9_.]+\].* SQLSTATE: 22", re.DOTALL)
 
 _lock = Lock()
 _numbers = itertools.count(1)
