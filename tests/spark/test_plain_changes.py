@@ -245,12 +245,12 @@ def test_computed_columns_and_texts_of_fixed_length_need_no_spark(
     save(delta_spark.sql("select 1L id, 1 n"), str(tmp_path), "append")
     assert table.update("n = 1", {"id": "5"}).collect() == [(1,)]
     assert (content(table, "id", "g"), len(read_by_spark)) == ([(5, 6)], 0)
-    fields = [StructField("id", LongType()), limited("c", "char(3)")]  # which Spark may pad when it reads
+    fields = [StructField("id", LongType()), limited("c", "char(3)")]
     padded = DeltaTable.create(delta_spark).location(str(tmp_path / "c")).addColumns(StructType(fields)).execute()
     save(delta_spark.sql("select 1L id, 'a' c"), padded._location, "append")
     assert padded.update("id = 1", {"c": "'b'"}).collect() == [(1,)]
     assert read_by_spark == []
-    assert content(padded, "id", "c") == [(1, "b")]
+    assert content(padded, "id", "c") == [(1, "b  ")]
 
 
 def test_large_files_are_updated_in_parts(

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.data.conform import cast_values
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.partition_values import has_empty_values, null_empty_values, serialize_partition_column
+from pyspark_delta.schema.text_lengths import padded_length
 from pyspark_delta.schema.types import StructField
 
 Partition = tuple[str | None, ...]
@@ -76,11 +78,11 @@ def runs(context: WriteContext, batch: pa.RecordBatch) -> Iterator[tuple[Partiti
         yield partition, batch.slice(start, end - start)
 
 
-def null_empty_partitions(context: WriteContext, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows as readers get them: empty strings and binary values of partition columns are null (C416).
+def as_readers_get(context: WriteContext, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows as readers get them.
 
-    The constraints of the table apply to rows in this form. Raises ConstraintViolationError for a value of another
-    type.
+    Empty strings and binary values of partition columns are null (C416), and texts of char(n) columns are padded. The
+    constraints of the table apply to rows in this form. Raises ConstraintViolationError for a value of another type.
     """
     for name in context.partition_columns:
         field = context.schema.find(name)
@@ -89,6 +91,12 @@ def null_empty_partitions(context: WriteContext, batch: pa.RecordBatch) -> pa.Re
             stored = null_empty_values(cast_values(values, to_arrow(field.type), field.name))
             if stored.null_count != values.null_count:
                 batch = batch.set_column(batch.schema.names.index(field.name), field.name, stored)
+    for field in context.schema:
+        length = padded_length(field)
+        if length is not None:
+            texts = cast_values(batch.column(field.name), to_arrow(field.type), field.name)
+            padded = pc.utf8_rpad(texts, width=length, padding=" ")
+            batch = batch.set_column(batch.schema.names.index(field.name), field.name, padded)
     return batch
 
 

@@ -14,7 +14,7 @@ from itertools import chain, islice
 import pyarrow as pa
 
 from pyspark_delta.data.not_null import check_not_null
-from pyspark_delta.data.partitions import Partition, Piece, null_empty_partitions, pieces, runs
+from pyspark_delta.data.partitions import Partition, Piece, as_readers_get, pieces, runs
 from pyspark_delta.data.writer import DataFile, FileLayout, WriteContext, WrittenFile
 from pyspark_delta.errors import StorageError
 from pyspark_delta.storage import store_for
@@ -217,7 +217,7 @@ class RollingFileWriter:
 
     def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows as readers get them. Raises ConstraintViolationError for null in a NOT NULL column."""
-        batch = null_empty_partitions(self._context, batch)
+        batch = as_readers_get(self._context, batch)
         check_not_null(batch, self._context.schema)
         return batch
 

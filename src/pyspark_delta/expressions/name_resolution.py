@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from pyspark_delta.expressions.tree import Column
-from pyspark_delta.schema.text_lengths import DECLARED_TYPE
+from pyspark_delta.schema.text_lengths import padded_length
 from pyspark_delta.schema.types import DataType, StructField, StructType
 
 COLLATIONS_KEY = "__COLLATIONS"
@@ -40,8 +40,11 @@ def is_collated(fields: Sequence[StructField]) -> bool:
 
 
 def is_padded(fields: Sequence[StructField]) -> bool:
-    """True if the column is a char(n): Spark pads its values and the constants compared with it."""
-    return str(fields[-1].metadata.get(DECLARED_TYPE, "")).lower().startswith("char")
+    """True if the column is a char(n): its values are padded, and so are constants that are compared with it.
+
+    Texts inside of structs are not padded.
+    """
+    return len(fields) == 1 and padded_length(fields[0]) is not None
 
 
 def suggestion(parts: Sequence[str], schema: StructType) -> str:

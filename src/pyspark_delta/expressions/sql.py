@@ -39,6 +39,7 @@ from pyspark_delta.expressions.tree import (
     type_of,
 )
 from pyspark_delta.lazy_sqlglot import exp
+from pyspark_delta.schema.text_lengths import padded_length, padded_text, without_lengths
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
@@ -169,7 +170,35 @@ class Binder:
         return cast_as_asked(self.ordered(node), target, self.zone, keep=self.keep)
 
     def compare(self, op: str, left: exp.Expression, right: exp.Expression) -> Expression:
-        return coercion.compare(op, self.ordered(left), self.ordered(right), self.zone)
+        one, other = self.padded(left, right) or (self.ordered(left), self.ordered(right))
+        return coercion.compare(op, one, other, self.zone)
+
+    def padded(self, left: exp.Expression, right: exp.Expression) -> tuple[Expression, Expression] | None:
+        """Return the sides of a comparison of char(n) columns; None for others.
+
+        As in Spark, columns and constants are padded to the same length.
+        """
+        lengths = [self.char_length(node) for node in (left, right)]
+        if self.keep or lengths == [None, None]:
+            return None
+        stored = Binder(self.text, without_lengths(self.schema), self.zone, self.keep)
+        others = [self.ordered(node) for node, length in zip((left, right), lengths, strict=True) if length is None]
+        texts = [one.value for one in others if isinstance(one, Literal) and isinstance(one.value, str)]
+        width = max([*(length for length in lengths if length is not None), *map(len, texts)])
+
+        def side(node: exp.Expression, length: int | None) -> Expression:
+            if length is not None:
+                return stored.value(parse(padded_text(_sql(node), width)))
+            return Literal(texts[0].ljust(width), STRING) if texts else others[0]
+
+        return side(left, lengths[0]), side(right, lengths[1])
+
+    def char_length(self, node: exp.Expression) -> int | None:
+        """Return n for a column that is a char(n), None for every other expression."""
+        if not isinstance(node, exp.Column | exp.Dot):
+            return None
+        fields = find_fields([str(name.this) for name in _identifiers(node)], self.schema)
+        return padded_length(fields[0]) if fields and is_padded(fields) else None
 
     def ordered(self, node: exp.Expression) -> Expression:
         """Return a side of a comparison; collated and char(n) columns do not compare byte by byte."""
@@ -247,6 +276,8 @@ class Binder:
     def membership(self, node: exp.Expression) -> Expression:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             raise NotExactError("a subquery is not evaluated outside Spark")
+        if not self.keep and self.char_length(node.this) is not None:
+            return Or(tuple(self.compare("=", node.this, value) for value in node.expressions))
         operand = self.ordered(node.this)
         values = [self.value(value) for value in node.expressions]
         literals = [value for value in values if isinstance(value, Literal)]

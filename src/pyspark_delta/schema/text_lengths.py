@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from pyspark_delta.lazy_sqlglot import exp, sqlglot_errors
 from pyspark_delta.schema.column_paths import column_path_text, quoted
-from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.schema.types import STRING, ArrayType, DataType, MapType, StructField, StructType
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+_CHAR = re.compile(r"char(?:acter)?\s*\(\s*([0-9]+)\s*\)")
 _LENGTH = re.compile(r"(?:var)?char\(([0-9]+)\)")
 _SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
@@ -24,6 +26,28 @@ def length_condition(field: StructField) -> str:
     """
     lengths = declared_lengths(field)
     return _condition(quoted(field.name), field.type, lengths, ()) if lengths else ""
+
+
+def padded_length(field: StructField) -> int | None:
+    """Return n for a column that is a char(n), None for every other column, also one with char types inside."""
+    if field.type != STRING:
+        return None
+    found = _CHAR.fullmatch(str(field.metadata.get(DECLARED_TYPE, "")).strip().lower())
+    return int(found[1]) if found else None
+
+
+def without_lengths(schema: StructType) -> StructType:
+    """Return the schema without the declared types of its columns, as if their texts could have any length."""
+
+    def stored(field: StructField) -> StructField:
+        return replace(field, metadata={key: value for key, value in field.metadata.items() if key != DECLARED_TYPE})
+
+    return StructType(tuple(map(stored, schema)))
+
+
+def padded_text(value: str, length: int) -> str:
+    """Return the SQL of a text that is padded with spaces to a length; longer texts stay."""
+    return f"if(length({value}) < {length}, rpad({value}, {length}, ' '), {value})"
 
 
 def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:

@@ -15,6 +15,7 @@ from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind,
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.partition_values import has_empty_values
 from pyspark_delta.schema.store_assignment import Cast, cast_of
+from pyspark_delta.schema.text_lengths import padded_length, padded_text
 from pyspark_delta.schema.types import BINARY, StructField, StructType
 from pyspark_delta.transaction.row_rules import RowRules
 
@@ -73,6 +74,9 @@ def row_checks(
             expected = f"({column.expression})"
             if column.name in empty:  # an empty result is null in a partition column
                 expected = f"nullif({expected}, {empty[column.name]})"
+            field = context.schema.find(column.name)
+            length = None if field is None else padded_length(field)
+            expected = expected if length is None else padded_text(expected, length)
             generated.append(RowCheck(column.name, f"{quoted(column.name)} <=> {expected}", CheckKind.GENERATED))
     return (*ranges, *rules.checks, *generated)
 

@@ -202,7 +202,7 @@ def test_catalyst_text_is_read(text: str, expected: str) -> None:
         "folded = 'a'",
         "folded LIKE 'a%'",
         "folded IN ('a')",
-        "code = 'ab'",
+        "code LIKE 'ab%'",
         "i = 'x'",
         "i = '5.5'",
         "i = '3000000000'",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.conform import conform
-from pyspark_delta.data.partitions import null_empty_partitions
+from pyspark_delta.data.partitions import as_readers_get
 from pyspark_delta.data.violations import violation, watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.errors import ComputationError, InvalidOperationError
@@ -23,6 +23,7 @@ from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import Cast, cast_of, matched_members
+from pyspark_delta.schema.text_lengths import without_lengths
 from pyspark_delta.schema.types import (
     BOOLEAN,
     BYTE,
@@ -72,11 +73,11 @@ class BoundRows:
     def _finished(self, batch: pa.RecordBatch, position: int) -> pa.RecordBatch:
         rows = conform(batch, self.planned.data, self.context.schema)
         rows = _with_values(rows, self.defaults)
-        rows = null_empty_partitions(self.context, rows)
+        rows = as_readers_get(self.context, rows)
         for column in self.planned.numbered:
             rows = _with_column(rows, column.name, identity_values(column, position, rows.num_rows))
         if self.generated:
-            rows = null_empty_partitions(self.context, _with_values(rows, self.generated))
+            rows = as_readers_get(self.context, _with_values(rows, self.generated))
         for check, condition in self.checks:
             check_rows(check, condition, rows)
         return rows
@@ -103,10 +104,10 @@ def bind_new_rows(plan: WritePlan) -> BoundRows:
 def bound_check(check: RowCheck, table: StructType, zone: str) -> Expression | None:
     """Return the condition of a check; None if Arrow does not compute it exactly.
 
-    Lengths are those of the texts to write, which nothing pads.
+    Lengths are those of the texts to write, which are padded already.
     """
     if check.kind is CheckKind.LENGTH:
-        table = StructType(tuple(replace(field, metadata={}) for field in table))
+        table = without_lengths(table)
     return exact_condition(check.condition, table, names_of_table(table, None), zone)
 
 

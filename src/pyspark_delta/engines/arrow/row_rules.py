@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from pyspark_delta.data.partitions import null_empty_partitions
+from pyspark_delta.data.partitions import as_readers_get
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.engines.arrow.new_rows import bound_check, check_rows
 from pyspark_delta.engines.arrow.values import typed
@@ -41,12 +41,12 @@ class BoundRules:
         """
         if not (self.generated or self.checks):
             return columns
-        rows = null_empty_partitions(context, pa.RecordBatch.from_arrays(columns, list(names)))
+        rows = as_readers_get(context, pa.RecordBatch.from_arrays(columns, list(names)))
         if self.generated:
             found = [typed(compute(value, rows), field.type) for field, value in self.generated]
             for (field, _), values in zip(self.generated, found, strict=True):
                 rows = rows.set_column(rows.schema.names.index(field.name), field.name, values)
-            rows = null_empty_partitions(context, rows)
+            rows = as_readers_get(context, rows)
         for check, condition in self.checks:
             try:
                 check_rows(check, condition, rows)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta import progress
 from pyspark_delta.data.conform import conform
-from pyspark_delta.data.partitions import null_empty_partitions
+from pyspark_delta.data.partitions import as_readers_get
 from pyspark_delta.data.parts import ROWS_AT_ONCE, write_in_any_order, write_side_by_side
 from pyspark_delta.data.reader import read_tasks, tasks_of
 from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
@@ -40,7 +40,7 @@ def stored_rows(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
     Raises ConstraintViolationError for a value that does not fit, and for a row that does not meet the condition of
     replaceWhere.
     """
-    rows = null_empty_partitions(plan.context, conform(batch, plan.data, plan.context.schema))
+    rows = as_readers_get(plan.context, conform(batch, plan.data, plan.context.schema))
     selection = plan.selection
     if isinstance(selection, Where) and selection.check:
         check_rows(RowCheck("replaceWhere", selection.text, CheckKind.REPLACED), selection.predicate, rows)

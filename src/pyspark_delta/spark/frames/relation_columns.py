@@ -18,7 +18,7 @@ from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT, EXISTS_DEFAULT
 from pyspark_delta.schema.json import type_to_json
-from pyspark_delta.schema.text_lengths import DECLARED_TYPE
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE, padded_length
 from pyspark_delta.schema.types import (
     LONG,
     VOID,
@@ -31,6 +31,7 @@ from pyspark_delta.schema.types import (
 from pyspark_delta.schema.widening import has_changes, has_unlisted_changes
 from pyspark_delta.spark.conf.classes import has_shredding_reader, has_widening_reader
 from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
+from pyspark_delta.spark.frames.char_columns import padded_column, pads_texts
 from pyspark_delta.spark.frames.supported_types import check_types, holds_variant
 from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_code
 from pyspark_delta.storage.hadoop import hadoop_options
@@ -55,7 +56,7 @@ PLAIN_LOCAL_FILES = {
 # Match columns by field id. In a file without ids, all columns are missing; Spark must not raise an error (C248).
 FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
 # If a file lacks a column with EXISTS_DEFAULT, Spark would evaluate that SQL text; in Delta the value is null.
-_INTERNAL_METADATA = ("delta.", "parquet.field.", DECLARED_TYPE, CURRENT_DEFAULT, EXISTS_DEFAULT)
+_INTERNAL_METADATA = ("delta.", "parquet.field.", CURRENT_DEFAULT, EXISTS_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +140,24 @@ def names_without_projection(columns: TableColumns) -> tuple[str, ...] | None:
     """
     if columns.mode == "id" or tuple(c.logical for c in columns.relation_columns) != columns.schema.fields:
         return None
+    if any(DECLARED_TYPE in field.metadata for field in columns.schema):
+        return None  # the projection gives the columns their declared types
     same = all(_same_names(c.logical.type, c.physical.type) for c in columns.relation_columns)
     return columns.schema.names if same else None
 
 
 def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column] | None = None) -> DataFrame:
     """Return the table's columns, in its order and under its names, and then the `extra` ones."""
-    return frame.select(*output_columns(columns, extra or {}))
+    return frame.select(*output_columns(columns, extra or {}, pads=pads_texts(frame.sparkSession, columns.schema)))
 
 
-def output_columns(columns: TableColumns, extra: Mapping[str, Column]) -> list[Column]:
-    """Return the table's columns, and then the `extra` ones, as expressions on a relation over its files."""
+def output_columns(columns: TableColumns, extra: Mapping[str, Column], *, pads: bool) -> list[Column]:
+    """Return the table's columns, and then the `extra` ones, as expressions on a relation over its files.
+
+    With `pads`, the texts of char(n) columns are padded.
+    """
     stored = {column.logical.name: column for column in columns.relation_columns}
-    output = [_output(field, stored.get(field.name)) for field in columns.schema]
+    output = [_output(field, stored.get(field.name), pads=pads) for field in columns.schema]
     return [*output, *(column.alias(name) for name, column in extra.items())]
 
 
@@ -188,16 +194,19 @@ def spark_converts(configuration: TableConfiguration) -> bool:
     return not is_shredded or has_shredding_reader()
 
 
-def user_metadata(field: StructField) -> dict[str, Any]:
-    """Return the part of a column's metadata that belongs to the user, such as its comment."""
+def _user_metadata(field: StructField) -> dict[str, Any]:
+    """Return the part of a column's metadata that belongs to the user, such as its comment, and its declared type."""
     return {key: value for key, value in field.metadata.items() if not key.startswith(_INTERNAL_METADATA)}
 
 
-def _output(field: StructField, column: RelationColumn | None) -> Column:
-    metadata = user_metadata(field)
+def _output(field: StructField, column: RelationColumn | None, *, pads: bool) -> Column:
+    metadata = _user_metadata(field)
     if column is None:
         return F.lit(None).cast(spark_types.NullType()).alias(field.name, metadata=metadata)
     value = _renamed(F.col(quoted(column.physical.name)), column.logical.type, column.physical.type)
+    length = padded_length(field) if pads else None
+    if length is not None:
+        value = padded_column(value, length)
     return value.alias(field.name, metadata=metadata)
 
 
@@ -234,7 +243,8 @@ def _replaceable(logical: StructType, physical: StructType) -> bool:
 
 
 def _readable(field: StructField, *, by_id: bool) -> StructField:
-    metadata = user_metadata(field)
+    # Spark would pad texts in the relation, also those inside of structs, whose fields have other names in files.
+    metadata = {key: value for key, value in _user_metadata(field).items() if key != DECLARED_TYPE}
     number = field_id(field) if by_id else None
     if number is not None:
         metadata[PARQUET_FIELD_ID] = number

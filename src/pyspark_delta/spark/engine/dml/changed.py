@@ -20,7 +20,7 @@ from pyspark_delta.schema.types import StructField
 from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
-from pyspark_delta.spark.engine.write.rules import check_changed, null_empty_partitions
+from pyspark_delta.spark.engine.write.rules import as_readers_get, check_changed
 from pyspark_delta.spark.frames.plain_columns import column_at, named_columns
 from pyspark_delta.statements.row_ids import context_of, stored_ids
 from pyspark_delta.statements.target import FILE, ROW
@@ -64,7 +64,7 @@ def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column 
     computed = generated_columns(target)
     found = {name: _computed(target, column, given.get(name, False)) for name, column in computed.items()}
     new = {name: value for name, value in found.items() if value is not None}
-    return null_empty_partitions(frame, target.context).withColumns(new) if new else frame
+    return as_readers_get(frame, target.context).withColumns(new) if new else frame
 
 
 def generated_columns(target: SparkTarget) -> dict[str, ComputedColumn]:

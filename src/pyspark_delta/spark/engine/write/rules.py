@@ -18,10 +18,12 @@ from pyspark_delta.data.violations import WatchedCheck, watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE, padded_length
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.conf.strings import as_stored
 from pyspark_delta.spark.engine.write.alignment import align, fitted_columns, spark_type
 from pyspark_delta.spark.frames.catalyst.columns import try_cast
+from pyspark_delta.spark.frames.char_columns import padded_column
 from pyspark_delta.spark.frames.plain_columns import aliased, named_columns
 from pyspark_delta.transaction.row_rules import RowRules
 from pyspark_delta.write.new_rows import computed_columns, empty_partition_values, plan_new_rows, row_checks
@@ -71,7 +73,7 @@ def check_changed(
     checks = [watch(check, table.names) for check in row_checks(rules, given, numbered, context)]
     if not (unfit or checks):
         return RuledFrame(frame.select(*named_columns(frame.sparkSession, (*table.names, *carried))), context)
-    frame, checks = _violations(null_empty_partitions(frame, context), table, unfit, checks, carried)
+    frame, checks = _violations(as_readers_get(frame, context), table, unfit, checks, carried)
     return RuledFrame(frame, replace(context, checks=tuple(checks)))
 
 
@@ -91,24 +93,33 @@ def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules
         return RuledFrame(align(frame, data, table), context)
     absent, narrowed, numbered = planned.absent, planned.narrowed, planned.numbered
     checks = [watch(check, table.names) for check in planned.checks]
-    frame = null_empty_partitions(_given_and_defaults(frame, data, table, absent, narrowed), context)
+    frame = as_readers_get(_given_and_defaults(frame, data, table, absent, narrowed), context)
     frame = _numbered(frame, numbered)
-    frame = null_empty_partitions(_generated(frame, table, absent), context, tuple(absent))
+    frame = as_readers_get(_generated(frame, table, absent), context, tuple(absent))
     if narrowed or checks:
         frame, checks = _violations(frame, table, narrowed, checks)
     return RuledFrame(frame, replace(context, checks=tuple(checks), numbered=numbered))
 
 
-def null_empty_partitions(frame: DataFrame, context: WriteContext, among: Sequence[str] | None = None) -> DataFrame:
-    """Replace empty strings and empty binary values of partition columns by null, as readers see them (C416).
+def as_readers_get(frame: DataFrame, context: WriteContext, among: Sequence[str] | None = None) -> DataFrame:
+    """Return the frame with values as readers get them; conditions and generated columns must see the same.
 
-    Conditions and generated columns must see null too. `among` are the columns to change; by default, those of the
-    frame.
+    Empty strings and empty binary values of partition columns are null (C416), and texts of char(n) columns are padded.
+    `among` are the columns to change; by default, those of the frame.
     """
-    names = set(empty_partition_values(context)).intersection(frame.columns if among is None else among)
+    changed = frame.columns if among is None else among
+    names = set(empty_partition_values(context)).intersection(changed)
     values = {name: sf.col(quoted(name)) for name in sorted(names)}
     stored = {name: sf.when(sf.octet_length(value) > 0, value) for name, value in values.items()}
-    return frame.withColumns(stored) if stored else frame
+    frame = frame.withColumns(stored) if stored else frame
+    for field in context.schema:
+        length = padded_length(field)
+        if length is not None and field.name in changed:
+            padded = padded_column(sf.col(quoted(field.name)), length)
+            # Spark pads a constant that is compared with a column of this metadata.
+            declared = {DECLARED_TYPE: field.metadata[DECLARED_TYPE]}
+            frame = frame.withColumn(field.name, padded).withMetadata(field.name, declared)
+    return frame
 
 
 def _given_and_defaults(

@@ -40,6 +40,7 @@ from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.listings import ChosenListing, Listing, SnapshotListing
 from pyspark_delta.spark.frames.catalyst.qualified import frame_of_plan
 from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
+from pyspark_delta.spark.frames.char_columns import pads_texts
 from pyspark_delta.spark.frames.relation_columns import (
     LOCAL_FILE_SYSTEM,
     PLAIN_LOCAL_FILES,
@@ -342,11 +343,12 @@ class _Relations:
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...]) -> DataFrame:
         """Return the columns of the table, and then the extra ones, from a frame over a relation."""
         jvm, columns = self.jvm, self.columns
-        shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
+        pads = pads_texts(self.spark, columns.schema)
+        shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index, pads)
         # The expressions refer to columns by name, so they are valid for every relation with the same columns.
         made = jvm.once(
             ("projection", columns, shown, self.number_width, self.change_kind, file_fields),
-            lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields))]),
+            lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields), pads=pads)]),
         )
         return DataFrame(frame._jdf.select(made), self.spark)
 

@@ -1,0 +1,29 @@
+"""Pads the texts of char(n) columns with spaces, as Spark does for its own tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.schema.text_lengths import padded_length
+from pyspark_delta.schema.types import StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+_READ_SIDE_PADDING = "spark.sql.readSideCharPadding"
+_AS_STRING = "spark.sql.legacy.charVarcharAsString"
+
+
+def pads_texts(spark: SparkSession, schema: StructType) -> bool:
+    """Return True if a table of this schema has char(n) columns, and the session pads their texts when it reads."""
+    if all(padded_length(field) is None for field in schema):
+        return False
+    padding, as_string = (str(spark.conf.get(key, None)).lower() for key in (_READ_SIDE_PADDING, _AS_STRING))
+    return padding != "false" and as_string != "true"
+
+
+def padded_column(value: Column, length: int) -> Column:
+    """Return a text padded with spaces to a length; longer texts stay."""
+    return sf.when(sf.length(value) < length, sf.rpad(value, length, " ")).otherwise(value)
