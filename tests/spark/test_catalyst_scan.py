@@ -231,6 +231,16 @@ def test_row_ids_and_commit_versions(metered: SparkSession, tmp_path: Path) -> N
     assert "ReadSchema: struct<id:bigint>" in plan(frame)
 
 
+def test_the_metadata_of_rows_has_ids_if_a_column_has_their_name(metered: SparkSession, tmp_path: Path) -> None:
+    rows = metered.sql("select id, 'x' _row_id from range(0, 2, 1, 1)")
+    save(rows, str(tmp_path), options={"delta.enableRowTracking": "true"})
+    ids = load(metered, str(tmp_path)).where("_metadata.row_id = 1").select("_row_id", "_metadata.row_commit_version")
+    assert ids.collect() == [("x", 0)]
+    reader = metered.read.format("delta").option("includeRowTracking", "true")
+    with pytest.raises(InvalidOperationError, match="has a column '_row_id'"):
+        reader.load(str(tmp_path))
+
+
 def test_row_ids_of_a_table_without_are_refused(metered: SparkSession, days: str) -> None:
     with pytest.raises(InvalidOperationError, match="row tracking"):
         metered.read.format("delta").option("includeRowTracking", "true").load(days)

@@ -108,6 +108,24 @@ class RowChanges(Forced):
 
     """The tests; a session of each kind runs them all."""
 
+    @pytest.mark.parametrize("way", [VECTORS, REWRITE], ids=["vectors", "rewrite"])
+    def test_c321_rows_keep_their_ids_in_a_table_and_from_a_source_with_columns_of_that_name(
+        self, session: SparkSession, tmp_path: Path, way: dict[str, str]
+    ) -> None:
+        options = {**way, **ROW_IDS, **FEED, "delta.columnMapping.mode": "name"}
+        rows = "select id, cast(id as string) _row_id, 'v' _Row_Commit_Version from range(0, 6, 1, 2)"
+        save(session.sql(rows), str(tmp_path), options=options)
+        table = DeltaTable.forPath(session, str(tmp_path))
+        assert table.update("_row_id = '1'", {"_row_id": "'one'"}).collect() == [(1,)]
+        assert table.delete("id = 5").collect() == [(1,)]
+        source = session.sql("select id + 2 id, 'two' _row_id from range(1)")
+        merge = table.alias("t").merge(source.alias("s"), "s.id = t.id and s._row_id <> t._row_id")
+        merge.whenMatchedUpdate(set={"_row_id": "s._row_id"}).execute()
+        table.optimize().executeCompaction()
+        assert content(table, "id", "_row_id") == [(0, "0"), (1, "one"), (2, "two"), (3, "3"), (4, "4")]
+        Table.open(tmp_path).alter().rename_column("_row_id", "a").rename_column("_row_commit_version", "b")
+        assert row_ids(table) == {0: (0, 0), 1: (1, 1), 2: (2, 3), 3: (3, 0), 4: (4, 0)}
+
     # -------------------------------------------------------------------------------------------------- vectors
     def test_c161_c252_c256_c413_vectors_are_merged_and_share_a_file(
         self, session: SparkSession, tmp_path: Path

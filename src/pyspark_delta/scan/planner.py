@@ -46,8 +46,12 @@ from pyspark_delta.storage.credentials import CarriedOptions
 _log = logger(__name__)
 
 PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
-ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "_row_id", "_row_commit_version"
-ROW_TRACKING_FIELDS = (StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG))
+ROW_TRACKING_FIELDS = (StructField("_row_id", LONG), StructField("_row_commit_version", LONG))
+"""The columns of row ids and row commit versions that users ask for."""
+
+# Statements keep ids under names that no table has: users may have columns of the names above.
+ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "__pyspark_delta_row_id", "__pyspark_delta_row_commit_version"
+KEPT_ROW_TRACKING_FIELDS = (StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG))
 
 _FILE_COLUMNS = ("path", "size", "modification_time", "partition_values", "deletion_vector")
 _ROW_TRACKING_COLUMNS = ("base_row_id", "default_row_commit_version")
@@ -73,6 +77,8 @@ def plan_scan(
     InvalidOperationError for unknown columns or a table without row tracking.
     """
     configuration = snapshot.configuration
+    if row_ids:
+        require_row_tracking(configuration)
     output = select_columns(columns, configuration.schema)
     predicate = parse_predicate(where, configuration.schema, time_zone=time_zone) if isinstance(where, str) else where
     skipping = plan_skipping(predicate, configuration)
@@ -82,15 +88,12 @@ def plan_scan(
         output,
         residual=_computable(skipping.split.residual),
         row_ids=row_ids,
+        row_id_fields=ROW_TRACKING_FIELDS,
         storage_options=snapshot.storage_options,
         time_zone=time_zone,
     )
     fields = {plan.field.name: plan.field for plan in context.columns}
-    names = (*_FILE_COLUMNS, *(_ROW_TRACKING_COLUMNS if row_ids else ()), *(("stats",) if statistics else ()))
-    with timed(_log, "Selecting the files of %s", snapshot.location):
-        files = _read_files(snapshot, skipping, names, time_zone)
-    if _log.isEnabledFor(logging.INFO):
-        _log_files(snapshot, files)
+    files = _selected(snapshot, skipping, time_zone, row_ids=row_ids, statistics=statistics)
     return ScanPlan(
         version=snapshot.version,
         schema=StructType(tuple(fields[name] for name in context.output)),
@@ -98,6 +101,26 @@ def plan_scan(
         files=files,
         stages=_stages(skipping),
     )
+
+
+def select_files(
+    snapshot: Snapshot, where: Expression | None, *, row_ids: bool, statistics: bool, time_zone: str
+) -> pa.Table:
+    """Return the files that `plan_scan` selects for a predicate, with the column `stats` if `statistics`.
+
+    `row_ids` adds what row ids are computed from.
+    """
+    skipping = plan_skipping(where, snapshot.configuration)
+    return _selected(snapshot, skipping, time_zone, row_ids=row_ids, statistics=statistics)
+
+
+def _selected(snapshot: Snapshot, skipping: Skipping, time_zone: str, *, row_ids: bool, statistics: bool) -> pa.Table:
+    names = (*_FILE_COLUMNS, *(_ROW_TRACKING_COLUMNS if row_ids else ()), *(("stats",) if statistics else ()))
+    with timed(_log, "Selecting the files of %s", snapshot.location):
+        files = _read_files(snapshot, skipping, names, time_zone)
+    if _log.isEnabledFor(logging.INFO):
+        _log_files(snapshot, files)
+    return files
 
 
 def _log_files(snapshot: Snapshot, files: pa.Table) -> None:
@@ -113,6 +136,7 @@ def read_context(
     *,
     residual: Expression | None = None,
     row_ids: bool = False,
+    row_id_fields: tuple[StructField, StructField] = KEPT_ROW_TRACKING_FIELDS,
     row_index: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     time_zone: str = "UTC",
@@ -120,16 +144,16 @@ def read_context(
     """Return how tasks read files of a table: the columns `output` (all by default) of rows for which `residual` is
     true.
 
-    `row_ids` adds the columns `_row_id` and `_row_commit_version`; `row_index` names one for the position of each row
-    in its file. Raises UnsupportedTableError for a recorded change of type that cannot be read, and
-    InvalidOperationError for a table without row tracking.
+    `row_ids` adds the columns `row_id_fields`; `row_index` names one for the position of each row in its file. Raises
+    UnsupportedTableError for a recorded change of type that cannot be read, and InvalidOperationError for a table
+    without row tracking.
     """
     if is_supported(configuration, Feature.TYPE_WIDENING):
         check_type_changes(configuration.schema)
     shown = configuration.schema.fields if output is None else tuple(output)
     plans = [_plan_column(f, configuration) for f in shown]
     hidden = [_plan_column(f, configuration) for f in _only_in(residual, shown, configuration.schema)]
-    added = _row_tracking_columns(configuration) if row_ids else []
+    added = _row_tracking_columns(configuration, row_id_fields) if row_ids else []
     if row_index is not None:
         added.append(RowIndex(StructField(row_index, LONG)))
     return ReadContext(
@@ -185,11 +209,7 @@ def _plan_column(f: StructField, configuration: TableConfiguration) -> ColumnPla
 
 
 def require_row_tracking(configuration: TableConfiguration) -> None:
-    """Raise InvalidOperationError if rows have no reliable ids, or a column already has the name of an id column.
-
-    Ids are reliable if row tracking is enabled (C327, C328); if it is only supported, rewriting a row may change its id
-    (C321).
-    """
+    """Raise InvalidOperationError if rows have no reliable ids, or a column of the table has a name that they need."""
     for shown in ROW_TRACKING_FIELDS:
         taken = configuration.schema.find(shown.name)
         if taken is not None:
@@ -199,6 +219,15 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
                 error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                 column=taken.name,
             )
+    _require_row_ids(configuration)
+
+
+def _require_row_ids(configuration: TableConfiguration) -> None:
+    """Raise InvalidOperationError if rows have no reliable ids.
+
+    Ids are reliable if row tracking is enabled (C327, C328); if it is only supported, rewriting a row may change its id
+    (C321).
+    """
     if not is_active(configuration, Feature.ROW_TRACKING):
         raise InvalidOperationError(
             "The table has no stable row ids: row tracking is not enabled. Enable it with the table property "
@@ -207,19 +236,12 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
         )
 
 
-def has_row_tracking(configuration: TableConfiguration) -> bool:
-    """True if `require_row_tracking` raises nothing."""
-    try:
-        require_row_tracking(configuration)
-    except InvalidOperationError:
-        return False
-    return True
-
-
-def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
-    require_row_tracking(configuration)
+def _row_tracking_columns(
+    configuration: TableConfiguration, fields: tuple[StructField, StructField]
+) -> list[ColumnPlan]:
+    _require_row_ids(configuration)
     properties = configuration.properties
-    row_id, row_commit_version = ROW_TRACKING_FIELDS
+    row_id, row_commit_version = fields
     return [
         RowId(row_id, properties.get(MATERIALIZED_ROW_ID.name)),
         RowCommitVersion(row_commit_version, properties.get(MATERIALIZED_ROW_COMMIT_VERSION.name)),

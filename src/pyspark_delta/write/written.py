@@ -18,7 +18,6 @@ from pyspark_delta.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
-from pyspark_delta.scan.planner import require_row_tracking
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
@@ -60,11 +59,10 @@ def has_row_ids(configuration: TableConfiguration) -> bool:
 def with_row_ids(before: TableConfiguration, context: WriteContext, *, commit_versions: bool = True) -> WriteContext:
     """Return the context for files with rows that the table already has: their ids follow the columns, if any.
 
-    So do their commit versions, unless these are left out. Raises as `require_row_tracking`.
+    So do their commit versions, unless these are left out.
     """
     if not has_row_ids(before):
         return context
-    require_row_tracking(before)
     kept = (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION) if commit_versions else (MATERIALIZED_ROW_ID,)
     names = [column.of(before.properties) for column in kept]
     return with_columns(context, StructType(tuple(StructField(name, LONG) for name in names if name is not None)))

@@ -28,10 +28,11 @@ from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.origins import RowOrigins
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
 from pyspark_delta.maintenance.rewriting.stored_origins import OriginWriter, StoredOrigins, first_origin
-from pyspark_delta.scan.planner import has_row_tracking, plan_scan
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.storage import intercepted
 from pyspark_delta.table import Table
 from pyspark_delta.testing.faults import Fault, FaultyStore
+from pyspark_delta.write.written import has_row_ids
 
 TRACKED = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
 TARGET = 8_000
@@ -60,7 +61,7 @@ def append(table: Table, number: int) -> None:
 def content(table: Table) -> pa.Table:
     """The rows, with their ids if they have some."""
     snapshot = Table.open(table.location).snapshot
-    has_ids = has_row_tracking(snapshot.configuration)
+    has_ids = has_row_ids(snapshot.configuration)
     return read_plan(plan_scan(snapshot, None, row_ids=has_ids)).read_all().sort_by("id")
 
 

@@ -32,10 +32,11 @@ from pyspark_delta.maintenance.budget import Budget
 from pyspark_delta.maintenance.optimize import OptimizeRequest, plan_optimize
 from pyspark_delta.maintenance.rewriting.bins import worthwhile
 from pyspark_delta.maintenance.rewriting.plan import RewritePlan, in_tasks
-from pyspark_delta.scan.planner import has_row_tracking, plan_scan
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.transaction import Transaction
+from pyspark_delta.write.written import has_row_ids
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -56,7 +57,7 @@ def ids(table: Table) -> list[int]:
 def content(table: Table) -> list[dict[str, Any]]:
     """The rows, with their ids if they have some, in an order."""
     snapshot = Table.open(table.location).snapshot
-    found = read_plan(plan_scan(snapshot, row_ids=has_row_tracking(snapshot.configuration))).read_all()
+    found = read_plan(plan_scan(snapshot, row_ids=has_row_ids(snapshot.configuration))).read_all()
     return sorted(found.to_pylist(), key=repr)
 
 

@@ -30,11 +30,12 @@ from pyspark_delta.maintenance.rewriting.copying import RowGroupCopying
 from pyspark_delta.maintenance.rewriting.plan import in_tasks
 from pyspark_delta.maintenance.rewriting.rewrite import Rewriting
 from pyspark_delta.maintenance.rewriting.rewritten import RewrittenBin
-from pyspark_delta.scan.planner import has_row_tracking, plan_scan
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import intercepted
 from pyspark_delta.table import Table
 from pyspark_delta.testing.faults import Fault, FaultyStore
+from pyspark_delta.write.written import has_row_ids
 
 ALL = LargeRowGroups(size=1 << 60, rows=1)
 FROM_100 = LargeRowGroups(size=1 << 60, rows=100)
@@ -65,7 +66,7 @@ def by_id(table: Table) -> list[dict[str, Any]]:
 def rows(table: Table) -> list[dict[str, Any]]:
     """The rows in their order, with their ids if they have some."""
     snapshot = Table.open(table.location).snapshot
-    plan = plan_scan(snapshot, row_ids=has_row_tracking(snapshot.configuration))
+    plan = plan_scan(snapshot, row_ids=has_row_ids(snapshot.configuration))
     return [{k: str(v) for k, v in row.items()} for row in read_plan(plan).read_all().to_pylist()]
 
 

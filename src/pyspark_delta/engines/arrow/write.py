@@ -23,7 +23,7 @@ from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.scan.file_source import file_source
-from pyspark_delta.scan.planner import ROW_TRACKING_FIELDS, read_context
+from pyspark_delta.scan.planner import KEPT_ROW_TRACKING_FIELDS, read_context
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
@@ -135,7 +135,7 @@ class ConditionRows:
 
     def _kept(self, files: pa.Table, extended: WriteContext) -> Iterator[pa.RecordBatch]:
         before = self.snapshot.configuration
-        ids = ROW_TRACKING_FIELDS if has_row_ids(before) else ()
+        ids = KEPT_ROW_TRACKING_FIELDS if has_row_ids(before) else ()
         shown, table = StructType((*before.schema, *ids)), StructType((*self.plan.context.schema, *ids))
         for batch in self._read(files, row_ids=bool(ids)):
             kept = conform(batch.filter(pc.invert(_meets(batch, self.predicate))), shown, table)

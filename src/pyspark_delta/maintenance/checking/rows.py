@@ -17,8 +17,9 @@ from pyspark_delta.maintenance.checking.catalogue import Severity
 from pyspark_delta.maintenance.checking.findings import Findings
 from pyspark_delta.maintenance.checking.live_files import Array
 from pyspark_delta.parallel import map_requests
+from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.scan.plan import ReadContext, ScanTask
-from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.scan.planner import ROW_ID_COLUMN, plan_scan
 from pyspark_delta.scan.statistics import StatisticsLeaf, statistics_leaves
 from pyspark_delta.schema.types import DOUBLE, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from pyspark_delta.snapshot import Snapshot
@@ -28,7 +29,6 @@ _THREADS = 4
 _COLUMNS = ("path", "size", "partition_values", "deletion_vector", "stats")
 _TRACKED = ("base_row_id", "default_row_commit_version")
 _MOST_ROW_IDS = 100_000_000
-_ROW_ID = "_row_id"
 
 
 @dataclass
@@ -46,7 +46,7 @@ def check_rows(snapshot: Snapshot, findings: Findings) -> None:
         return
     has_ids = is_active(snapshot.configuration, Feature.ROW_TRACKING)
     plain = plan_scan(snapshot).context
-    numbered = plan_scan(snapshot, row_ids=True).context if has_ids else plain
+    numbered = file_source(snapshot).read_context(row_ids=True, time_zone="UTC") if has_ids else plain
     leaves = [leaf for leaf in statistics_leaves(snapshot.configuration) if len(leaf.physical.path) == 2]
     ids: list[Array] = []
     number = 0
@@ -86,8 +86,8 @@ def _read(context: ReadContext, leaves: list[StatisticsLeaf], task: ScanTask, st
     try:
         for batch in read_task(context, task):
             bounds.take(batch)
-            if _ROW_ID in batch.schema.names:
-                done.row_ids.append(np.asarray(pc.fill_null(batch.column(_ROW_ID), -1)))
+            if ROW_ID_COLUMN in batch.schema.names:
+                done.row_ids.append(np.asarray(pc.fill_null(batch.column(ROW_ID_COLUMN), -1)))
     except DeletionVectorError:
         return done  # reported with the vectors
     except UnsupportedDataFileError as error:

@@ -40,6 +40,7 @@ from pyspark_delta.spark.frames.relation_columns import (
     row_tracking_columns,
     spark_converts,
     table_columns,
+    with_shown_ids,
 )
 from pyspark_delta.spark.frames.schemas import empty_frame
 from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
@@ -83,7 +84,8 @@ def data_frame(
     """
     time_zone = session_time_zone(spark)
     files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files
-    return frame_of_files(spark, file_source(snapshot), files, where=where, row_tracking=row_tracking)
+    frame = frame_of_files(spark, file_source(snapshot), files, where=where, row_tracking=row_tracking)
+    return with_shown_ids(frame) if row_tracking else frame
 
 
 def frame_of_files(
@@ -102,8 +104,8 @@ def frame_of_files(
     only the rows in its vector are returned.
 
     `file_number` names a column for the position of a row's file in `files`. `row_index` names a column for the
-    position of the row in that file, counting deleted rows (C271). `row_tracking` adds `_row_id` and
-    `_row_commit_version`.
+    position of the row in that file, counting deleted rows (C271). `row_tracking` adds
+    `planner.KEPT_ROW_TRACKING_FIELDS`.
     """
     time_zone = session_time_zone(spark)
     columns = table_columns(source.configuration, source.in_files_too, source.constants)

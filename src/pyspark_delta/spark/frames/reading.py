@@ -17,6 +17,7 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
 from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.scan.file_source import FileSource, file_source
+from pyspark_delta.scan.planner import require_row_tracking
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.classes import has_data_sources
 from pyspark_delta.spark.conf.data_sources import register_data_source
@@ -30,6 +31,7 @@ from pyspark_delta.spark.frames.catalyst.scan import (
 )
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read, frame_of_files
 from pyspark_delta.spark.frames.read_options import packed_options
+from pyspark_delta.spark.frames.relation_columns import with_shown_ids
 from pyspark_delta.spark.frames.tasks import task_frame
 from pyspark_delta.spark.hadoop.tasks import options_for_workers
 from pyspark_delta.storage.hadoop import hadoop_options
@@ -90,7 +92,10 @@ def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, r
 
     Only this process can ask a catalog, and knows a schema that is in no commit. PySpark 3.5 has no Python Data Source.
     """
+    if row_tracking:
+        require_row_tracking(snapshot.configuration)
     frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
+    frame = with_shown_ids(frame) if row_tracking else frame
     return frame if where is None else frame.where(where)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import types as spark_types
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
-from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, ROW_TRACKING_FIELDS
 from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical_field
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.declaration_keys import CURRENT_DEFAULT, EXISTS_DEFAULT
@@ -179,6 +179,12 @@ def row_tracking_columns(
     if columns.stored_row_commit_version is not None:
         version = F.coalesce(F.col(quoted(columns.stored_row_commit_version)), version)
     return {ROW_ID_COLUMN: identity, ROW_COMMIT_VERSION_COLUMN: version}
+
+
+def with_shown_ids(frame: DataFrame) -> DataFrame:
+    """Return the frame with row ids and row commit versions under the names that users ask for."""
+    row_id, version = ROW_TRACKING_FIELDS
+    return frame.withColumnsRenamed({ROW_ID_COLUMN: row_id.name, ROW_COMMIT_VERSION_COLUMN: version.name})
 
 
 def spark_converts(configuration: TableConfiguration) -> bool:

@@ -18,11 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta.changes.existing import with_statuses
 from pyspark_delta.expressions.text import to_sql
-from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.matches import keep_possible
-from pyspark_delta.scan.planner import has_row_tracking
 from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.frames.catalyst.deleted_rows import FilesOfChanges, gather
 from pyspark_delta.spark.frames.catalyst.file_index import DeltaFileIndex, Files
@@ -165,7 +164,7 @@ class BatchFrames:
             table_columns(source.configuration, source.in_files_too, source.constants),
             kinds,
             StreamFileIndex,
-            row_tracking=self.metadata and has_row_tracking(source.configuration),
+            row_tracking=self.metadata and is_active(source.configuration, Feature.ROW_TRACKING),
             metadata=self.metadata,
             number_width=0 if changed is None else changed.width,
             change_kind=None if changed is None else changed.kind,

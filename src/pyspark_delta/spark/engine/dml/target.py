@@ -96,7 +96,7 @@ class SparkTarget(Target):
     def rows(self, files: pa.Table) -> DataFrame:
         """Return the rows of some files, with the alias of the table.
 
-        After the columns of the table come `_row_id` and `_row_commit_version` if rows have ids, then `FILE` and `ROW`.
+        After the columns of the table come `KEPT_ROW_TRACKING_FIELDS` if rows have ids, then `FILE` and `ROW`.
         """
         frame = read_files(
             self.spark,

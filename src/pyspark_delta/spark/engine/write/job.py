@@ -18,9 +18,9 @@ from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, pickle_items, raise_failure, run_items
 from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from pyspark_delta.scan.planner import KEPT_ROW_TRACKING_FIELDS
 from pyspark_delta.schema.column_paths import quoted
-from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.arrow import collect_arrow, frame_of_arrow, spark_schema
 from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
@@ -78,8 +78,8 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
     extended = with_row_ids(before, context)
     if extended is context:
         return Written.of(write_frame(align(frame, before.schema, context.schema), context), context)
-    shown = StructType((StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG)))
-    aligned = align(frame, StructType((*before.schema, *shown)), StructType((*context.schema, *shown)))
+    ids = KEPT_ROW_TRACKING_FIELDS
+    aligned = align(frame, StructType((*before.schema, *ids)), StructType((*context.schema, *ids)))
     return Written.of(write_frame(aligned, extended), extended)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.scan.file_source import is_staged
-from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.scan.planner import select_files
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS
 
@@ -74,9 +74,7 @@ class SnapshotListing:
         return f"{id_} {commit.path}" if is_staged(self.snapshot) and commit is not None else id_
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
-        return plan_scan(
-            self.snapshot, where=where, row_ids=row_tracking, statistics=statistics, time_zone=time_zone
-        ).files
+        return select_files(self.snapshot, where, row_ids=row_tracking, statistics=statistics, time_zone=time_zone)
 
     def size_in_bytes(self) -> int:
         return int(self.snapshot.size_in_bytes())

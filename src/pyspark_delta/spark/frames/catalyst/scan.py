@@ -12,10 +12,10 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
-from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.scan.file_source import FileSource
-from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
-from pyspark_delta.schema.types import LONG, StructType
+from pyspark_delta.scan.planner import KEPT_ROW_TRACKING_FIELDS, ROW_TRACKING_FIELDS, require_row_tracking
+from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.deleted_rows import change_columns, gather, is_changed
@@ -68,7 +68,7 @@ def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: boo
     columns = table_columns(snapshot.configuration)
     if row_tracking:
         require_row_tracking(snapshot.configuration)
-    kinds, row_ids = _file_sets(snapshot), has_row_tracking(snapshot.configuration)
+    kinds, row_ids = _file_sets(snapshot), is_active(snapshot.configuration, Feature.ROW_TRACKING)
     own_metadata = (row_ids or kinds != (Files.ALL,)) and can_expose(columns.names)
     relations = _Relations(
         spark,
@@ -76,7 +76,7 @@ def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: boo
         SnapshotListing(snapshot),
         columns,
         row_ids and (row_tracking or own_metadata),
-        shows_row_tracking=row_tracking,
+        shown_ids=ROW_TRACKING_FIELDS if row_tracking else (),
         own_metadata=own_metadata,
     )
     return relations.frame(kinds)
@@ -103,7 +103,7 @@ def catalyst_frame_of_files(
         listing,
         columns,
         row_tracking,
-        shows_row_tracking=row_tracking,
+        shown_ids=KEPT_ROW_TRACKING_FIELDS if row_tracking else (),
         file_number=file_number,
         row_index=row_index,
     )
@@ -241,7 +241,7 @@ def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
 class _Relations:
     """Makes the frames over the files of a listing.
 
-    With `row_tracking`, rows have ids: as columns if `shows_row_tracking`, and in the hidden column `_metadata` if
+    With `row_tracking`, rows have ids: as the columns `shown_ids`, and in the hidden column `_metadata` if
     `own_metadata`. If not `own_metadata`, that column is Spark's. `file_number` and `row_index` name columns, as in
     `public_scan.frame_of_files`. `number_width` and `change_kind` are the `width` and `kind` of `FilesOfChanges`.
     With `streaming_index`, the relations are streaming ones, over file indexes of that class.
@@ -252,7 +252,7 @@ class _Relations:
     listing: Listing
     columns: TableColumns
     row_tracking: bool
-    shows_row_tracking: bool = False
+    shown_ids: tuple[StructField, ...] = ()
     own_metadata: bool = False
     file_number: str | None = None
     row_index: str | None = None
@@ -344,7 +344,7 @@ class _Relations:
         """Return the columns of the table, and then the extra ones, from a frame over a relation."""
         jvm, columns = self.jvm, self.columns
         pads = pads_texts(self.spark, columns.schema)
-        shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index, pads)
+        shown = (self.row_tracking, self.shown_ids, self.own_metadata, self.file_number, self.row_index, pads)
         # The expressions refer to columns by name, so they are valid for every relation with the same columns.
         made = jvm.once(
             ("projection", columns, shown, self.number_width, self.change_kind, file_fields),
@@ -356,8 +356,8 @@ class _Relations:
         """Return the extra columns; `_metadata` is the last of them."""
         extra: dict[str, Column] = {}
         ids = self._row_tracking_columns() if self.row_tracking else {}
-        if self.shows_row_tracking:
-            extra.update(ids)
+        for field, value in zip(self.shown_ids, ids.values(), strict=False):
+            extra[field.name] = value
         if self.file_number is not None:
             extra[self.file_number] = F.col(FILE_NUMBER.name)
         if self.row_index is not None:
