@@ -117,6 +117,36 @@ def test_parameters_and_variables_are_recorded(sql: SparkSession, path: str) -> 
     assert ids(sql, path) == [0, 1, 2, 4, 5, 7, 8, 9]
 
 
+@pytest.mark.since("4.1")
+def test_variables_name_the_table_that_a_statement_changes(sql: SparkSession, path: str) -> None:
+    name = f"delta.`{path}`".replace("'", "\\'")
+    statements = (
+        "DELETE FROM IDENTIFIER(named) WHERE id > 1",
+        "UPDATE IDENTIFIER(named) SET id = 5 WHERE id = 1",
+        "MERGE INTO IDENTIFIER(named) t USING (SELECT 0 i) s ON t.id = s.i WHEN MATCHED THEN DELETE",
+        "INSERT INTO IDENTIFIER(named) (id) VALUES (6)",
+        "INSERT INTO IDENTIFIER(named || '') BY NAME SELECT 7L AS id",
+    )
+    sql.sql(f"DECLARE OR REPLACE VARIABLE named STRING DEFAULT '{name}'")
+    try:
+        for statement in statements:
+            sql.sql(statement)
+        assert ids(sql, path) == [5, 6, 7]
+        with pytest.raises(AnalysisException, match="The expression unnamed"):
+            sql.sql("DELETE FROM IDENTIFIER(unnamed) WHERE id > 1")
+    finally:
+        sql.sql("DROP TEMPORARY VARIABLE named")
+    # The name is computed when the statement of a script runs.
+    script = (
+        "DELETE FROM IDENTIFIER(named); INSERT INTO IDENTIFIER(named) (id) VALUES (1), (0); SET named = t; "
+        + "; ".join(statements)
+    )
+    sql.sql(f"BEGIN DECLARE named STRING = '{name}'; DECLARE t STRING = '{name}'; {script}; END")
+    assert ids(sql, path) == [5, 6, 7]
+    sql.sql(f"INSERT OVERWRITE IDENTIFIER('{name}') (id) VALUES (1)")
+    assert ids(sql, path) == [1]
+
+
 def recorded_predicate(sql: SparkSession, path: str) -> str:
     return str(DeltaTable.forPath(sql, path).history(1).collect()[0].operationParameters["predicate"])
 

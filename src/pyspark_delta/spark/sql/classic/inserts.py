@@ -23,7 +23,7 @@ from pyspark_delta.spark.frames.catalyst.qualified import with_qualifier
 from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.spark.frames.positions import by_position
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
-from pyspark_delta.spark.sql.classic.plans import Query, evolves_schema, member, option
+from pyspark_delta.spark.sql.classic.plans import Query, evolves_schema, member, named_relation, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.views import view_refusal
 from pyspark_delta.spark.sql.transactions import snapshot_of, write
@@ -200,7 +200,7 @@ def insert(query: Query, node: Any, target: Target) -> None:
         dynamic,
         evolves,
     )
-    options = _options(target, node.table(), evolves=evolves)
+    options = _options(query, target, node.table(), evolves=evolves)
     mode = "append"
     criteria = option(member(query.jvm, node, "replaceCriteriaOpt", none=query.jvm.none))
     if criteria is not None:
@@ -219,7 +219,7 @@ def replace_where(query: Query, node: Any, target: Target) -> None:
         raise view_refusal(target.table.name, "is a view, and rows can only be added through it")
     snapshot, evolves = snapshot_of(query.spark, target.table), evolves_schema(query.jvm, node)
     rows = Insert(snapshot, query, node.query(), is_by_name=bool(node.isByName()), evolves=evolves)
-    options = _options(target, node.table(), evolves=evolves)
+    options = _options(query, target, node.table(), evolves=evolves)
     options = replace(options, replace_where=_where(query, snapshot, target, node.deleteExpr()))
     with naming_values():
         _write(query, target, rows, "overwrite", options)
@@ -273,8 +273,8 @@ def _where(query: Query, snapshot: Snapshot, target: Target, expression: Any) ->
     return text_on(with_qualifier(rows, qualifier), query.column(expression), {qualifier: ()})
 
 
-def _options(target: Target, relation: Any, *, evolves: bool) -> WriteOptions:
-    named = text_entries(relation.options())
+def _options(query: Query, target: Target, table: Any, *, evolves: bool) -> WriteOptions:
+    named = text_entries(named_relation(query.jvm, table, target.table.name).options())
     named.pop(_PRIVILEGES, None)
     options = replace(
         parse_options({**named, **target.table.storage_options}), catalog_table=target.table.catalog_table

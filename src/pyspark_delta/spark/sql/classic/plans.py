@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.functions as sf
+from pyspark.errors import AnalysisException
 
 from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.catalyst.columns import column_of
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, node_name, texts
@@ -130,13 +132,30 @@ def column_text(parts: Sequence[str]) -> str:
     return ".".join(map(quoted, parts))
 
 
+def has_variable_name(node: Any) -> bool:
+    """Return True if a node names a table by IDENTIFIER with an expression that is not constant, as a variable."""
+    kind = node_name(node)
+    if kind in ("SubqueryAlias", "Filter"):
+        return has_variable_name(node.child())
+    return kind == "PlanWithUnresolvedIdentifier" and not node.identifierExpr().foldable()
+
+
+def named_relation(jvm: Jvm, node: Any, parts: Sequence[str]) -> Any:
+    """Return the relation that a node stands for, whose name by IDENTIFIER has the given parts."""
+    if node_name(node) != "PlanWithUnresolvedIdentifier":
+        return node
+    return node.planBuilder().apply(jvm.seq(parts), jvm.nil)
+
+
 def _computed_name(spark: SparkSession, node: Any) -> NamedTable | None:
-    """Return the name in an IDENTIFIER clause, whose text Spark computes; None if it is not a constant."""
+    """Return the name in an IDENTIFIER clause, whose text Spark computes; None if it cannot, and then says why."""
     expression = node.identifierExpr()
-    if not expression.foldable():
+    try:
+        with probing():
+            row = Query(spark).one_row().select(Query(spark).column(expression)).head()
+    except AnalysisException:
         return None
-    row = Query(spark).one_row().select(Query(spark).column(expression)).head()
     if row is None or row[0] is None:
-        return None  # Spark says what is wrong
+        return None
     java: Any = spark
     return NamedTable(texts(java._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(row[0])))

@@ -28,7 +28,7 @@ from pyspark_delta.spark.sql.classic.call import Procedures
 from pyspark_delta.spark.sql.classic.conversion import convert_table, names_table
 from pyspark_delta.spark.sql.classic.described import show_tables_extended
 from pyspark_delta.spark.sql.classic.like import LIKE_NODES, LikeStatement, create_like, makes_delta_table
-from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, named_table, option
+from pyspark_delta.spark.sql.classic.plans import NamedTable, Query, has_variable_name, named_table, option
 from pyspark_delta.spark.sql.classic.row_changes import Target
 from pyspark_delta.spark.sql.classic.sessions import SessionReference
 from pyspark_delta.spark.sql.classic.table_call import TableCalls
@@ -142,7 +142,10 @@ class Translator:
         if known is None:
             return self._command(kind, statement, query, decides_later=decides_later)
         field, run = known
-        named = named_table(self.spark, getattr(statement, field)())
+        target = getattr(statement, field)()
+        if decides_later and has_variable_name(target):
+            return self.calls.call(kind, partial(self._run_variable, kind, plan, query, statement, target, run))
+        named = named_table(self.spark, target)
         if named is None:
             return None
         if decides_later and not is_path_name(named.parts):
@@ -242,6 +245,15 @@ class Translator:
         if self._is_ours(kind, named):
             return self._run(query, statement, named, run)
         return frame_of_plan(self.spark, plan)
+
+    def _run_variable(
+        self, kind: str, plan: Any, query: Query, statement: Any, target: Any, run: _Run
+    ) -> DataFrame | None:
+        """Carry out a statement of a script whose variables, as they are now, name the target."""
+        named = named_table(self.spark, target)
+        if named is None:
+            return frame_of_plan(self.spark, plan)
+        return self._run_either(kind, plan, query, statement, named, run)
 
     # ------------------------------------------------------------------------------------------ EXPLAIN and scripts
     def _explained(self, plan: Any) -> Any:
