@@ -170,6 +170,39 @@ def test_unknown_and_illegal_properties_are_refused(properties: dict[str, str], 
         created(properties)
 
 
+FORMATS = "delta.universalFormat.enabledFormats"
+COMPATIBLE = {"delta.enableIcebergCompatV2": "true", FORMATS: "hudi,iceberg"}
+
+
+@pytest.mark.parametrize("formats", ["foo", "Iceberg", "iceberg, hudi", "hudi,hudi", ","])
+def test_unknown_universal_formats_are_refused(formats: str) -> None:
+    with pytest.raises(InvalidOptionError, match="not a list of different formats of hudi and iceberg"):
+        created({FORMATS: formats})
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({FORMATS: "iceberg"}, "iceberg, which requires Iceberg compatibility. Set delta.enableIcebergCompatV2"),
+        ({FORMATS: "hudi", "delta.enableDeletionVectors": "true"}, "hudi, which does not allow deletion vectors"),
+    ],
+)
+def test_universal_formats_require_what_their_metadata_can_say(properties: dict[str, str], message: str) -> None:
+    for change in (lambda: created(properties), lambda: changed(created({}), properties)):
+        with pytest.raises(InvalidOperationError, match=message) as raised:
+            change()
+        assert raised.value.error_class == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
+    theirs = declare(protocol(3, 7, ["deletionVectors"], ["deletionVectors"]), properties)
+    assert changed(theirs, {**properties, "mine": "1"}).properties[FORMATS] == properties[FORMATS]
+    assert created(COMPATIBLE).properties[FORMATS] == "hudi,iceberg"
+
+
+def test_the_format_iceberg_goes_with_iceberg_compatibility() -> None:
+    with pytest.warns(DeltaWarning, match="iceberg is removed"):
+        after = changed(created(COMPATIBLE), {**COMPATIBLE, "delta.enableIcebergCompatV2": "false"})
+    assert after.properties[FORMATS] == "hudi"
+
+
 def test_properties_that_a_table_has_already_are_not_judged_again() -> None:
     other = {"delta.universalFormat.iceberg.atomicConversion.supported": "true", "delta.unheardOf": "1"}
     table = declare(protocol(1, 2), other)

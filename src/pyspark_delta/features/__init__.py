@@ -44,6 +44,7 @@ class Feature(StrEnum):
     COLUMN_MAPPING = "columnMapping"
     DELETION_VECTORS = "deletionVectors"
     DOMAIN_METADATA = "domainMetadata"
+    ICEBERG_COMPAT_V1 = "icebergCompatV1"
     ICEBERG_COMPAT_V2 = "icebergCompatV2"
     ICEBERG_COMPAT_V3 = "icebergCompatV3"
     IN_COMMIT_TIMESTAMP = "inCommitTimestamp"

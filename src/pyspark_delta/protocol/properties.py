@@ -19,6 +19,7 @@ from pyspark_delta.protocol.property_values import (
     codec,
     column_names,
     complete_names,
+    formats,
     integer_from,
     one_of,
     optional_boolean,
@@ -368,6 +369,7 @@ UNIVERSAL_FORMATS = TableProperty(
     "",
     str,
     "Formats for which metadata is also written after each commit: iceberg, hudi.",
+    accept=formats,
 )
 MATERIALIZE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
     "delta.enableMaterializePartitionColumnsFeature",

@@ -92,6 +92,13 @@ def complete_names(text: str) -> None:
         raise ValueError(f"'{text}' has a comma without a name")
 
 
+def formats(text: str) -> None:
+    """Raise ValueError for anything but a list of different known formats without spaces; it may be empty."""
+    names = text.split(",") if text else []
+    if len(set(names)) < len(names) or not {"iceberg", "hudi"}.issuperset(names):
+        raise ValueError(f"'{text}' is not a list of different formats of hudi and iceberg, such as 'hudi,iceberg'")
+
+
 def parquet_version(text: str) -> str:
     """Return a version of the Parquet format. Raises ValueError."""
     if text == "1.0.0" or re.fullmatch(r"2\.\d+\.\d+", text):

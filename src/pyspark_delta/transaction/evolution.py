@@ -48,6 +48,7 @@ from pyspark_delta.transaction.protocol_upgrade import (
 )
 from pyspark_delta.transaction.row_rules import check_declared
 from pyspark_delta.transaction.statistics_columns import check_statistics_columns
+from pyspark_delta.transaction.universal_format import with_valid_formats
 
 DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
 """How the names of a session's settings for properties of new tables begin."""
@@ -86,7 +87,7 @@ def evolve(
     configuration = TableConfiguration(
         with_features(base, (*asked.features, *features)), metadata, before.location if before else ""
     )
-    configuration = _enable_requested(configuration, before)
+    configuration = with_valid_formats(_enable_requested(configuration, before), before)
     _check_schema(configuration)
     for feature in finish_order(configuration):
         configuration = feature.prepare(configuration, before)
