@@ -55,7 +55,8 @@ class ChangeContext:
     Batches have, by position: `columns`; the column of violations if `data` has checks; the number of the row's action
     in `actions`, the number of its file, and its position there. `data` and `changes` are given if rows are written to
     data files and to change data files; their columns are among `columns`, by name. Rows of a partition of the table
-    are adjacent, unless `in_any_order`.
+    are adjacent, unless `in_any_order`. With `first_pair`, change data files have the columns `PAIR`; it is the number
+    of the first file there, and other statements have others.
     """
 
     actions: tuple[RowAction, ...]
@@ -63,6 +64,7 @@ class ChangeContext:
     data: WriteContext | None = None
     changes: WriteContext | None = None
     in_any_order: bool = False
+    first_pair: int | None = None
 
 
 RESULT = pa.schema(
@@ -193,8 +195,10 @@ class _Change:
                 check_violations(columns.pop().filter(written), self._data.context.checks)
             self._data.add(self._batch(columns).filter(written))
         if self._changes.context is not None:
-            words = self._words.take(actions)
-            self._changes.add(self._batch(columns), words)
+            added = [self._words.take(actions)]
+            if self._context.first_pair is not None:
+                added += [pc.add(files, self._context.first_pair), rows]
+            self._changes.add(self._batch(columns), added)
 
     def finish(self) -> pa.Table:
         found = pa.concat_tables([self._data.finish(is_change=False), self._changes.finish(is_change=True)])
@@ -238,14 +242,13 @@ class _Sink:
         self._in_any_order = in_any_order
         self._files: list[WrittenFile] = []
 
-    def add(self, rows: pa.RecordBatch, words: pa.Array | None = None) -> None:
+    def add(self, rows: pa.RecordBatch, added: Sequence[pa.Array] = ()) -> None:
+        """Write the columns of the context; the last ones of them are `added` to the rows."""
         if self._writer is None or self.context is None or not rows.num_rows:
             return
         names = list(self.context.schema.names)
-        if words is None:
-            rows = rows.select(names)
-        else:
-            rows = pa.RecordBatch.from_arrays([*rows.select(names[:-1]).columns, words], names)
+        given = rows.select(names[: len(names) - len(added)])
+        rows = pa.RecordBatch.from_arrays([*given.columns, *added], names) if added else given
         if self._in_any_order:
             for piece in pieces(self.context, [rows], rows.nbytes):
                 self._files += self._writer.append(piece)

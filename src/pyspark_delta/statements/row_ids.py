@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.engines.row_changes import ChangeContext, RowAction
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
@@ -9,6 +11,8 @@ from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.statements.target import Target
 from pyspark_delta.write.change_data import change_context
 from pyspark_delta.write.written import with_columns
+
+_PAIR_BITS = 62  # as good as unique, like the names of files; the numbers of all files of a statement follow it
 
 
 def context_of(
@@ -27,8 +31,10 @@ def context_of(
     shown, stored = StructType(schema.fields), stored_ids(target) if target.has_row_ids else StructType(())
     if stored.fields:
         shown, data = StructType((*schema, *stored)), with_columns(data, stored)
-    changes = change_context(target.context) if has_changes else None
-    return ChangeContext(actions, shown, data, changes, in_any_order)
+    has_pairs = has_changes and target.in_transaction and RowAction.PREIMAGE in actions
+    changes = change_context(target.context, pairs=has_pairs) if has_changes else None
+    first_pair = random.getrandbits(_PAIR_BITS) if has_pairs else None
+    return ChangeContext(actions, shown, data, changes, in_any_order, first_pair)
 
 
 def stored_ids(target: Target) -> StructType:

@@ -82,7 +82,8 @@ class Target:
     `evolved` is what the table declares after the statement and the changes that its commit makes first, if that
     differs. Rows are read in this schema: null in new columns. `options` and `file_options` say how rows are written.
     `time_zone` applies to times without one. `tasks` run outside of this process, if there are some. `client` is what
-    runs the statement, as commits name it, such as `PySpark/4.3.0`.
+    runs the statement, as commits name it, such as `PySpark/4.3.0`. With `in_transaction`, the commit may have
+    more statements.
     """
 
     snapshot: Snapshot
@@ -94,6 +95,7 @@ class Target:
     cost: CostModel = DEFAULT
     tasks: TaskRunner | None = None
     client: str = ""
+    in_transaction: bool = False
     has_one_clock: ClassVar[bool] = True
     """True if what compares rows with the current time has the same moment as what skips files by it."""
 

@@ -25,6 +25,10 @@ def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
     (C169), and either all file actions of a commit change data, or none.
     """
     _check_change_data(before, more)
+    return _combined(before, more)
+
+
+def _combined(before: CommitDraft, more: CommitDraft) -> CommitDraft:
     kinds = {draft.data_change for draft in (before, more) if _has_files(draft)}
     if len(kinds) > 1:
         raise InvalidOperationError(
@@ -50,19 +54,24 @@ def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
     )
 
 
-def follow(before: CommitDraft, more: CommitDraft, location: str) -> CommitDraft:
+def follow(before: CommitDraft, more: CommitDraft, location: str, net: pa.Table | None = None) -> CommitDraft:
     """Return the first draft with the changes of a second one, which was made for the table that the first would leave.
 
     The second draft may remove files that the first one adds, and give them other deletion vectors. The commit then
-    has neither of the two actions. Raises the errors of `combine`, and InvalidOperationError if change data files would
-    have to represent two changes of one row.
+    has neither of the two actions. `net` are change data files that show each row once, in place of those of both. If
+    they show none, but files change, those of both stay: readers would take the rows of all these files for changed.
+
+    Raises the errors of `combine`, and without `net` InvalidOperationError if change data files would have to represent
+    two changes of one row.
     """
     if not before.has_files:
         return combine(before, more)
     added, removed = (PathSet.of(files.column("path"), location) for files in (before.adds, before.removes))
     _check_removed_once(more, removed, added)
     replaced = PathSet.of(more.removes.column("path"), location).holds(before.adds)
-    _check_changed_once(before, more, before.adds.filter(replaced), removed)
+    if net is None:
+        _check_change_data(before, more)
+        _check_changed_once(before, more, location)
     earlier = replace(before, adds=before.adds.filter(pc.invert(replaced)))
     own = before.adds.filter(pc.invert(removed.holds(before.adds)))
     later = replace(
@@ -70,7 +79,20 @@ def follow(before: CommitDraft, more: CommitDraft, location: str) -> CommitDraft
         removes=more.removes.filter(pc.invert(added.holds(more.removes))),
         reads=replace(more.reads, paths=_others(more.reads.paths, PathSet.of(own.column("path"), location))),
     )
-    return combine(earlier, later)
+    both = _combined(earlier, later)
+    is_net = net is not None and (net.num_rows or not (both.adds.num_rows or both.removes.num_rows))
+    return replace(both, changes=net) if is_net else both
+
+
+def changed_again(before: CommitDraft, more: CommitDraft, location: str) -> pa.Table:
+    """Return the files of the first draft whose rows the second one may change again, if change data files show it.
+
+    A file with another deletion vector has the rows of the version before, so each of them is changed once.
+    """
+    if not (before.changes.num_rows or more.changes.num_rows):
+        return before.adds.slice(0, 0)
+    written = before.adds.filter(pc.invert(PathSet.of(before.removes.column("path"), location).holds(before.adds)))
+    return written.filter(PathSet.of(more.removes.column("path"), location).holds(written))
 
 
 def operation_of(parts: Sequence[Operation]) -> Operation:
@@ -115,17 +137,14 @@ def _check_removed_once(more: CommitDraft, removed: PathSet, added: PathSet) -> 
         )
 
 
-def _check_changed_once(before: CommitDraft, more: CommitDraft, replaced: pa.Table, removed: PathSet) -> None:
-    """Refuse to change rows that the transaction wrote if change data files represent its changes (C169).
-
-    A file with another deletion vector has the rows of the version before, so each of them is changed once.
-    """
-    written = replaced.filter(pc.invert(removed.holds(replaced)))
-    if written.num_rows and (before.changes.num_rows or more.changes.num_rows):
+def _check_changed_once(before: CommitDraft, more: CommitDraft, location: str) -> None:
+    """Refuse to change rows that the transaction wrote if change data files represent its changes (C169)."""
+    written = changed_again(before, more, location)
+    if written.num_rows:
         raise InvalidOperationError(
             f"{more.operation.name} changes rows of the file '{written['path'][0]}', which the transaction itself "
-            "wrote. The table has a change data feed, which would show two changes of one row in one version. Make one "
-            "operation of the two, or make two transactions of it.",
+            "wrote. The table has a change data feed, which would show two changes of one row in one version. Stage "
+            "change data files that show each row once (net_changes), or make two transactions of it.",
             operation=more.operation.name,
         )
 

@@ -42,7 +42,7 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, never_lands
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.combination import follow, together
+from pyspark_delta.transaction.combination import changed_again, follow, together
 from pyspark_delta.transaction.schema_reads import reads_across
 from pyspark_delta.transaction.staged_table import StagedTable
 from pyspark_delta.transaction.staging import (
@@ -235,17 +235,32 @@ class Transaction(StagedTable):
         self._draft = draft
         return self
 
-    def stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> Transaction:
+    def stage(
+        self, draft: CommitDraft, written: Sequence[str] = (), net_changes: pa.Table | None = None
+    ) -> Transaction:
         """Add the changes of another draft, made for `row_snapshot`; its new files now belong to the transaction.
 
         `written` are new files other than data files, such as those of deletion vectors, by their paths in the table.
         Files of the transaction that the draft removes are not deleted, because a DataFrame may still read them; VACUUM
-        deletes them. Raises InvalidOperationError if one commit cannot contain both.
+        deletes them. `net_changes` are change data files that show what the transaction and the draft change together;
+        they replace those of both, which are deleted. Raises InvalidOperationError if one commit cannot contain both.
         """
         self.require_open()
-        self._written += dict.fromkeys([*new_files(draft), *written])
-        self._draft = follow(self._draft, draft, self._base.location)
+        before, more = self._draft, [] if net_changes is None else net_changes.column("path").to_pylist()
+        self._written += dict.fromkeys([*new_files(draft), *written, *more])
+        self._draft = follow(before, draft, self._base.location, net_changes)
+        if net_changes is not None:
+            shown = {path for one in (before, draft) for path in one.changes.column("path").to_pylist()} | {*more}
+            self._delete(shown - {*self._draft.changes.column("path").to_pylist()})
         return self
+
+    def changes_again(self, draft: CommitDraft) -> bool:
+        """Return True if a draft may change rows again whose changes are in change data files.
+
+        `stage` then needs `net_changes`.
+        """
+        again: int = changed_again(self._draft, draft, self._base.location).num_rows
+        return again > 0
 
     def represent(self, changes: pa.Table) -> Transaction:
         """Add the change data files with all changes before, which have none (C169)."""
@@ -343,9 +358,12 @@ class Transaction(StagedTable):
         """Discard the changes and delete the data files that the transaction wrote."""
         self.require_open()
         self.phase = Phase.DISCARDED
+        self._delete(self._written)
+
+    def _delete(self, written: Iterable[str]) -> None:
         store = store_for(self._base.location, self._base.storage_options)
         with suppress(StorageError):  # files left behind belong to no commit, and vacuum deletes them
-            store.delete([resolve_file(self._base.location, path) for path in self._written])
+            store.delete([resolve_file(self._base.location, path) for path in written])
 
     def __enter__(self) -> Transaction:
         self.require_open()

@@ -12,20 +12,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.writer import WriteContext
-from pyspark_delta.schema.types import STRING, StructField, StructType
+from pyspark_delta.schema.types import LONG, STRING, StructField, StructType
 from pyspark_delta.storage.paths import join
 from pyspark_delta.write.written import with_columns
 
 CHANGE_DATA_DIRECTORY = "_change_data"
 CHANGE_TYPE = StructField("_change_type", STRING)
 
+PAIR = (StructField("__pyspark_delta_file", LONG), StructField("__pyspark_delta_row", LONG))
+"""Columns that the two images of an updated row share: the number of its file, and its position there.
 
-def change_context(context: WriteContext) -> WriteContext:
-    """Return the context for change data files, from that of the data files: one more column, no statistics."""
+Statements of a transaction store them, so that a later one can change the row again. Readers drop them (C172).
+"""
+
+
+def change_context(context: WriteContext, *, pairs: bool = False) -> WriteContext:
+    """Return the context for change data files, from that of the data files: one more column, no statistics.
+
+    With `pairs`, the columns `PAIR` follow.
+    """
     location = join(context.table_location, CHANGE_DATA_DIRECTORY)
-    return replace(
-        with_columns(context, StructType((CHANGE_TYPE,))), table_location=location, stats_columns=(), checks=()
-    )
+    more = StructType((CHANGE_TYPE, *PAIR) if pairs else (CHANGE_TYPE,))
+    return replace(with_columns(context, more), table_location=location, stats_columns=(), checks=())
 
 
 def change_files(written: pa.Table) -> pa.Table:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.ddl.staged import StagedAlteration
 from pyspark_delta.display import html_facts
@@ -25,7 +27,7 @@ from pyspark_delta.spark.engine.dml.engines import delete_statement, update_stat
 from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.engine.write.compaction import auto_compaction, compact_commit
-from pyspark_delta.spark.engine.write.save import stage_change, write_feed
+from pyspark_delta.spark.engine.write.save import stage_change, write_feed, write_net_feed
 from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.statements.contract import Statement
@@ -68,11 +70,11 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 class DeltaTransaction:
     """Operations on a table, committed together at the end of the block.
 
-    Operations on rows run their Spark jobs when they are called, and see what those before have done. On a table with a
-    change data feed, they raise InvalidOperationError if the feed may have two changes of one row. An exception that
-    leaves the block discards everything. Everything is discarded too if the table already holds the application
-    transaction (`setTransaction`). The end of the block raises CommitConflictError if a concurrent commit changed the
-    definition, if the transaction changes it too, or rows that an operation depends on; then run the block again.
+    Operations on rows run their Spark jobs when they are called, and see what those before have done. The change data
+    feed shows each row once, as it was before the transaction and as it is afterwards. An exception that leaves
+    the block discards everything. Everything is discarded too if the table already holds the application transaction
+    (`setTransaction`). The end of the block raises CommitConflictError if a concurrent commit changed the definition,
+    if the transaction changes it too, or rows that an operation depends on; then run the block again.
 
     >>> with table.transaction() as txn:                                        # doctest: +SKIP
     ...     txn.delete("day = '2024-01-31'")
@@ -253,7 +255,8 @@ class DeltaTransaction:
 
     # ------------------------------------------------------------------------------------------------- details
     def _stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> DeltaTransaction:
-        self._transaction.stage(self._with_feed(draft), written)
+        draft = self._with_feed(draft)
+        self._transaction.stage(draft, written, self._net_changes(draft))
         self._operations.append(draft.operation)
         return self
 
@@ -269,6 +272,14 @@ class DeltaTransaction:
             return replace(draft, changes=changes)
         self._transaction.represent(changes)
         return draft
+
+    def _net_changes(self, draft: CommitDraft) -> pa.Table | None:
+        """Return change data files of the transaction and a draft, if the draft may change rows that it has changed."""
+        if not self._transaction.changes_again(draft):
+            return None
+        changes = (self._transaction.draft.changes, draft.changes)
+        configuration = self._transaction.preview(draft).configuration
+        return write_net_feed(self._spark, self._snapshot, configuration, changes)
 
     def _complete(self) -> None:
         """Describe the operations for the history, or clear the draft if there is nothing to commit."""

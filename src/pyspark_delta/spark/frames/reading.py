@@ -14,7 +14,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
+from pyspark_delta.actions.columns import (
+    BASE_ROW_ID,
+    DEFAULT_ROW_COMMIT_VERSION,
+    DELETION_VECTOR,
+    MODIFICATION_TIME,
+    STATS,
+)
 from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.scan.planner import require_row_tracking
@@ -137,7 +143,7 @@ def read_files(
 
 def with_all_columns(files: pa.Table) -> pa.Table:
     """Return the files with every column that a scan may read; unknown values are null."""
-    for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS):
+    for absent in (MODIFICATION_TIME, DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS):
         if absent.name not in files.column_names:
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
     return files

@@ -50,8 +50,8 @@ class SparkTarget(Target):
     ) -> SparkTarget:
         """Return the target of a statement; `alias` and `qualifier` are the name of the table in its conditions.
 
-        `declared` is the configuration that the same commit declares before the statement, if any. Raises
-        UnsupportedFeatureError for a table that cannot be written to.
+        `declared` is the configuration that the same transaction declares before the statement; None outside of one.
+        Raises UnsupportedFeatureError for a table that cannot be written to.
         """
         configuration = declared or snapshot.configuration
         check_writable(configuration, snapshot.location)
@@ -66,6 +66,7 @@ class SparkTarget(Target):
             cost_model(spark),
             SparkTasks(spark),
             f"PySpark/{spark.version}",
+            in_transaction=declared is not None,
             spark=spark,
             qualifier=qualifier,
         )

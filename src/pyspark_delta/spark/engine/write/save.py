@@ -43,6 +43,7 @@ from pyspark_delta.spark.engine.write.job import (
     write_frame,
     write_kept,
 )
+from pyspark_delta.spark.engine.write.net_changes import write_net_changes
 from pyspark_delta.spark.engine.write.row_matches import ConditionMatch, RowMatch, match_rows, replace_rows
 from pyspark_delta.spark.engine.write.rules import apply_rules
 from pyspark_delta.spark.frames.change_feed import read_last_changes
@@ -166,10 +167,23 @@ def write_feed(spark: SparkSession, snapshot: Snapshot) -> pa.Table:
     A commit that has other changes in change data files needs them (C169).
     """
     configuration = snapshot.configuration
-    options = file_options(spark, configuration, WriteOptions())
-    options = replace(options, storage_options=snapshot.storage_options)
-    context = write_context(snapshot.location, configuration, options)
+    context = write_context(snapshot.location, configuration, _feed_options(spark, snapshot, configuration))
     return write_feed_rows(read_last_changes(spark, snapshot), configuration.schema, context)
+
+
+def write_net_feed(
+    spark: SparkSession, snapshot: Snapshot, configuration: TableConfiguration, changes: tuple[pa.Table, pa.Table]
+) -> pa.Table:
+    """Write change data files with what the first and then the second `changes` do, as `write_net_changes`.
+
+    `configuration` is what the table of the snapshot declares after both.
+    """
+    options = _feed_options(spark, snapshot, configuration)
+    return write_net_changes(spark, snapshot.location, configuration, options, changes)
+
+
+def _feed_options(spark: SparkSession, snapshot: Snapshot, configuration: TableConfiguration) -> FileOptions:
+    return replace(file_options(spark, configuration, WriteOptions()), storage_options=snapshot.storage_options)
 
 
 class SparkSessionChoices(WriteSession):
