@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as sf
 
 from pyspark_delta.schema.types import (
+    BINARY,
+    BOOLEAN,
     DOUBLE,
     FLOAT,
     STRING,
@@ -14,14 +16,16 @@ from pyspark_delta.schema.types import (
     VOID,
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
-    PrimitiveType,
+    StructField,
     StructType,
 )
+from pyspark_delta.spark.engine.write.alignment import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+_COMPARABLE: dict[DataType, DataType] = {FLOAT: STRING, DOUBLE: STRING, STRING: BINARY, VOID: BOOLEAN}
 
 
 def row_key(value: Column, data_type: DataType) -> Column:
@@ -30,34 +34,47 @@ def row_key(value: Column, data_type: DataType) -> Column:
     Spark takes 0.0 and -0.0 for equal, and some strings of a collation; their keys differ. All NaN have one key. Maps
     and variants become values that Spark compares. Entries of a map keep their order, which is that of the files.
     """
+    if _casts(data_type):
+        # A lambda over elements would fail: Spark decodes null elements too, which a Parquet file may lack a value for.
+        key = _comparable(data_type)
+        return value if key == data_type and data_type != STRING else value.cast(spark_type(key))
     match data_type:
         case StructType():
-            members = [
-                row_key(value.getField(field.name), field.type).alias(f"c{i}") for i, field in enumerate(data_type)
-            ]
-            return sf.when(value.isNotNull(), sf.struct(*members, sf.lit(True).alias("is_row")))
+            members = (row_key(value.getField(member.name), member.type) for member in data_type)
+            named = [member.alias(f"c{number}") for number, member in enumerate(members)]
+            return sf.when(value.isNotNull(), sf.struct(*named))
         case ArrayType():
             return sf.transform(value, lambda one: row_key(one, data_type.element_type))
         case MapType():
-            return sf.transform(sf.map_entries(value), lambda one: _entry_key(one, data_type))
-        case PrimitiveType() | DecimalType():
-            return _primitive_key(value, data_type)
-    raise ValueError(f"{data_type} has no key")
+            entry = StructType(
+                (StructField("key", data_type.key_type, nullable=False), StructField("value", data_type.value_type))
+            )
+            return row_key(sf.map_entries(value), ArrayType(entry))
+    text, kind = sf.to_json(value), sf.schema_of_variant(value)
+    return sf.when(value.isNotNull(), sf.struct(text.alias("text"), kind.alias("type")))
 
 
-def _entry_key(entry: Column, data_type: MapType) -> Column:
-    key, value = entry.getField("key"), entry.getField("value")
-    return sf.struct(row_key(key, data_type.key_type).alias("k"), row_key(value, data_type.value_type).alias("v"))
+def _casts(data_type: DataType) -> bool:
+    """Return True if one cast makes the key."""
+    match data_type:
+        case StructType():
+            return bool(data_type.fields) and all(_casts(member.type) for member in data_type)
+        case ArrayType():
+            return _casts(data_type.element_type)
+        case MapType():
+            return False
+    return data_type != VARIANT
 
 
-def _primitive_key(value: Column, data_type: PrimitiveType | DecimalType) -> Column:
-    if data_type in (FLOAT, DOUBLE):
-        return value.cast("string")
-    if data_type == STRING:
-        return value.cast("binary")
-    if data_type == VARIANT:
-        text, kind = sf.to_json(value), sf.schema_of_variant(value)
-        return sf.when(value.isNotNull(), sf.struct(text.alias("text"), kind.alias("type")))
-    if data_type == VOID:
-        return sf.lit(None).cast("boolean")
-    return value
+def _comparable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType():
+            names = (f"c{number}" for number in range(len(data_type)))
+            return StructType(
+                tuple(
+                    StructField(name, _comparable(member.type)) for name, member in zip(names, data_type, strict=True)
+                )
+            )
+        case ArrayType():
+            return ArrayType(_comparable(data_type.element_type))
+    return _COMPARABLE.get(data_type, data_type)
