@@ -173,6 +173,14 @@ def check_columns(used: Iterable[int], ranges: Sequence[ConfigurationRange], ver
             )
 
 
+def column_difference(before: TableConfiguration, after: TableConfiguration) -> str | None:
+    """Return why rows written with the columns `before` cannot be read with those `after`; None if they can.
+
+    A dropped column is not shown.
+    """
+    return _difference(_physical(before), _physical(after), may_drop=True, where="")
+
+
 def _first_difference(
     current: ConfigurationRange, later: Sequence[ConfigurationRange], *, may_drop: bool
 ) -> tuple[str, int] | None:

@@ -72,7 +72,12 @@ class StagedTable:
         Raises InvalidOperationError without a snapshot.
         """
         own = self._draft
-        alone = replace(draft, protocol=own.protocol, metadata=own.metadata, domains=own.domains)
+        alone = replace(
+            draft,
+            protocol=draft.protocol or own.protocol,
+            metadata=draft.metadata or own.metadata,
+            domains=tuple({domain.domain: domain for domain in (*own.domains, *draft.domains)}.values()),
+        )
         return self._after(finish(alone, self._base))
 
     def _after(self, commit: ReadyCommit) -> Snapshot:

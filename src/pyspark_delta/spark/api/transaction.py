@@ -36,9 +36,12 @@ from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.statements.target import Condition
 from pyspark_delta.transaction.combination import operation_of
 from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.staging import new_files
 from pyspark_delta.transaction.transaction import Transaction
+from pyspark_delta.write.change_data import check_one_feed
 from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import WriteOptions, parse_options, transaction_of
+from pyspark_delta.write.written import discard
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -255,8 +258,13 @@ class DeltaTransaction:
 
     # ------------------------------------------------------------------------------------------------- details
     def _stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> DeltaTransaction:
-        draft = self._with_feed(draft)
-        self._transaction.stage(draft, written, self._net_changes(draft))
+        try:
+            draft = self._with_feed(draft)
+            net = self._net_changes(draft)
+        except BaseException:
+            discard(self._snapshot, [*new_files(draft), *written])
+            raise
+        self._transaction.stage(draft, written, net)
         self._operations.append(draft.operation)
         return self
 
@@ -265,7 +273,10 @@ class DeltaTransaction:
         before = self._transaction.draft
         parts = [part for part in (before, draft) if part.adds.num_rows or part.removes.num_rows]
         silent = [part for part in parts if not part.changes.num_rows]
-        if len(silent) in (0, len(parts)):
+        if len(silent) == len(parts):
+            return draft
+        check_one_feed(self._transaction.configuration, self._transaction.preview(draft).configuration, draft.operation)
+        if not silent:
             return draft
         changes = write_feed(self._spark, self._transaction.preview(silent[0]))
         if silent[0] is draft:
