@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
-from pyspark_delta.errors import ConcurrentAppendError, ConcurrentDeleteReadError, InvalidOperationError
+from pyspark_delta.errors import ConcurrentAppendError, ConcurrentDeleteReadError
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.spark.engine.write.save import save
@@ -164,18 +164,6 @@ def test_conflicts_are_those_with_the_version_before(delta_spark: SparkSession, 
         txn.delete("id = 50")  # leaves nothing of the transaction in this partition, but has read it
         txn.append(more)
         save(more, path, "append")
-
-
-def test_c169_a_row_changes_once_if_change_data_files_show_it(delta_spark: SparkSession, tmp_path: Path) -> None:
-    path = make(
-        delta_spark, tmp_path / "t", **{"delta.enableDeletionVectors": True, "delta.enableChangeDataFeed": True}
-    )
-    table, before = DeltaTable.forPath(delta_spark, path), content(path)
-    began = Table.open(path).version
-    with failing(InvalidOperationError, match="two changes of one row"), table.transaction() as txn:
-        txn.update("id = 3", {"n": "33"})
-        txn.update("id = 3", {"n": "34"})
-    assert (content(path), Table.open(path).version) == (before, began)
 
 
 def check_feed(session: SparkSession, path: str) -> None:

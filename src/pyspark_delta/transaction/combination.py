@@ -70,8 +70,8 @@ def follow(before: CommitDraft, more: CommitDraft, location: str, net: pa.Table 
     _check_removed_once(more, removed, added)
     replaced = PathSet.of(more.removes.column("path"), location).holds(before.adds)
     if net is None:
-        _check_change_data(before, more)
         _check_changed_once(before, more, location)
+        _check_change_data(before, more)
     earlier = replace(before, adds=before.adds.filter(pc.invert(replaced)))
     own = before.adds.filter(pc.invert(removed.holds(before.adds)))
     later = replace(

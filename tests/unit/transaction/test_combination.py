@@ -141,6 +141,15 @@ def test_c169_no_row_has_two_changes_in_one_version() -> None:
             follow(first, second, "memory://x/t")
 
 
+def test_c169_net_changes_replace_those_of_both() -> None:
+    told, net = (files(path).select(["path", "partition_values"]) for path in ("_change_data/c", "_change_data/net"))
+    done, more = replace(DONE, changes=told), draft(adds=["x"], removes=["new"], changes=told)
+    assert follow(done, more, "memory://x/t", net).changes["path"].to_pylist() == ["_change_data/net"]
+    assert follow(done, more, "memory://x/t", net.slice(0, 0)).changes.num_rows == 2, "readers would derive changes"
+    inserted, deleted = draft(adds=["a"], changes=told), draft(removes=["a"], changes=told)
+    assert follow(inserted, deleted, "memory://x/t", net.slice(0, 0)).is_empty
+
+
 def test_the_history_names_one_operation_or_all() -> None:
     one, other = Operation("WRITE", {"mode": "Append"}, {"numFiles": 1}), Operation("SET", {}, {"numFiles": 2, "n": 0})
     assert operation_of([one]) is one
