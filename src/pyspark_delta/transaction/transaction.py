@@ -42,7 +42,7 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft, never_lands
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.combination import changed_again, follow, together
+from pyspark_delta.transaction.combination import follow, together
 from pyspark_delta.transaction.schema_reads import reads_across
 from pyspark_delta.transaction.staged_table import StagedTable
 from pyspark_delta.transaction.staging import (
@@ -253,14 +253,6 @@ class Transaction(StagedTable):
             shown = {path for one in (before, draft) for path in one.changes.column("path").to_pylist()} | {*more}
             self._delete(shown - {*self._draft.changes.column("path").to_pylist()})
         return self
-
-    def changes_again(self, draft: CommitDraft) -> bool:
-        """Return True if a draft may change rows again whose changes are in change data files.
-
-        `stage` then needs `net_changes`.
-        """
-        again: int = changed_again(self._draft, draft, self._base.location).num_rows
-        return again > 0
 
     def represent(self, changes: pa.Table) -> Transaction:
         """Add the change data files with all changes before, which have none (C169)."""

@@ -34,7 +34,7 @@ from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.statements.target import Condition
-from pyspark_delta.transaction.combination import operation_of
+from pyspark_delta.transaction.combination import changed_again, operation_of
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.staging import new_files
 from pyspark_delta.transaction.transaction import Transaction
@@ -286,9 +286,10 @@ class DeltaTransaction:
 
     def _net_changes(self, draft: CommitDraft) -> pa.Table | None:
         """Return change data files of the transaction and a draft, if the draft may change rows that it has changed."""
-        if not self._transaction.changes_again(draft):
+        before = self._transaction.draft
+        if not changed_again(before, draft, self._snapshot.location).num_rows:
             return None
-        changes = (self._transaction.draft.changes, draft.changes)
+        changes = (before.changes, draft.changes)
         configuration = self._transaction.preview(draft).configuration
         return write_net_feed(self._spark, self._snapshot, configuration, changes)
 
