@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable as DeltaLake
 from pyspark.sql import SparkSession
 from tests.interop.conftest import DeltaSparkServer
 from tests.interop.content import content
@@ -168,3 +169,25 @@ def normal(predicate: str) -> str:
     """The text without the ids of attributes, quotes, brackets and suffixes of constants."""
     text = "".join(c for c in predicate if c not in "`()'\"")
     return " ".join(part.split("#")[0].rstrip("L") for part in text.split())
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_c172_the_feed_of_a_transaction_is_read_by_others(
+    delta_spark_server: DeltaSparkServer, our_spark: SparkSession, tmp_path: Path, twice: bool
+) -> None:
+    """Its change data files have columns that no reader knows."""
+    path = tmp_path / "t"
+    delta_spark_server.sql(
+        f"create table delta.`{path}` using delta partitioned by (k) tblproperties ({FEED}) "
+        "as select id, id % 2 k, map('a', id) m from range(10)"
+    )
+    with DeltaTable.forPath(our_spark, str(path)).transaction() as txn:
+        txn.update("id < 3", {"m": "map('b', id)", "k": "k + 1"})
+        if twice:
+            txn.update("id < 5", {"m": "map('c', id)"})
+        txn.delete("id in (2, 7)")
+    table = Table.open(str(path)).changes(1).to_arrow().drop_columns("_commit_timestamp")
+    assert table.num_rows == (10 if twice else 6)
+    assert feed(delta_spark_server, path) == content(table)
+    theirs = pa.table(DeltaLake(path).load_cdf(starting_version=1))
+    assert content(theirs.select(table.schema.names)) == content(table)
