@@ -86,6 +86,9 @@ def fit(value: Column, data: DataType, table: DataType) -> Column:
     cast = cast_of(data, table)
     if cast is Cast.KEEP:
         return value
+    fitted = _cast_type(data, table)
+    if fitted is not None:
+        return value if is_same_type(data, fitted) else value.cast(spark_type(fitted))
     match data, table:
         case StructType(), StructType():
             return _fit_struct(value, data, table)
@@ -93,10 +96,31 @@ def fit(value: Column, data: DataType, table: DataType) -> Column:
             return sf.transform(value, lambda element: fit(element, source, target))
         case MapType(), MapType():
             return _fit_map(value, data, table)
+    raise ValueError(f"{data} is not cast to {table}")
+
+
+def _cast_type(data: DataType, table: DataType) -> DataType | None:
+    """Return the type to which one cast brings a value; None if it has structs, whose members need a cast each.
+
+    Elements of arrays and maps are cast with them: Spark fails for functions of elements if those of a Parquet file are
+    all null.
+    """
+    cast = cast_of(data, table)
+    if cast is Cast.KEEP:
+        return data
+    match data, table:
+        case StructType(), StructType():
+            return None
+        case ArrayType(source), ArrayType(target):
+            element = _cast_type(source, target)
+            return None if element is None else ArrayType(element)
+        case MapType(), MapType():
+            key, value = _cast_type(data.key_type, table.key_type), _cast_type(data.value_type, table.value_type)
+            # Spark casts no map whose keys might become null by the rules for their types.
+            return MapType(key, value) if key == data.key_type and value is not None else None
         case PrimitiveType(), DecimalType() if cast is Cast.CHECK:
-            return value.cast(spark_type(ALL_INTEGERS))
-        case _:
-            return value if cast is Cast.CHECK else value.cast(spark_type(table))
+            return ALL_INTEGERS
+    return data if cast is Cast.CHECK else table
 
 
 def _fit_struct(value: Column, data: StructType, table: StructType) -> Column:
