@@ -122,12 +122,14 @@ VALUES = """
 """
 
 
-def test_c169_rows_are_the_same_only_if_all_their_values_are(delta_spark: SparkSession, tmp_path: Path) -> None:
+def test_c169_rows_are_the_same_only_if_all_their_values_are(compiled_spark: SparkSession, tmp_path: Path) -> None:
     path, columns = str(tmp_path / "t"), ("p", "d", "m", "a", "b", "s", "t.t")
-    save(delta_spark.sql(f"{VALUES} from range(8)").drop("id"), path, partition_by=["p"], options=FEED)
-    with DeltaTable.forPath(delta_spark, path).transaction() as txn:
-        txn.append(delta_spark.sql(f"{VALUES} from range(4, 12)").drop("id"))
-        txn.append(delta_spark.sql("select 7L p, explode(array(0.0D, -0.0D, double('NaN'))) d, map('a', float(0)) m"))
+    save(compiled_spark.sql(f"{VALUES} from range(8)").drop("id"), path, partition_by=["p"], options=FEED)
+    with DeltaTable.forPath(compiled_spark, path).transaction() as txn:
+        txn.append(compiled_spark.sql(f"{VALUES} from range(4, 12)").drop("id"))
+        txn.append(
+            compiled_spark.sql("select 7L p, explode(array(0.0D, -0.0D, double('NaN'))) d, map('a', float(0)) m")
+        )
         txn.update("b is null", {"s": "named_struct('x.y', 1, 'l', null)"})
         txn.update("p < 3", {"m": "map('a', float('-0.0'))"})
         txn.delete("cast(d as string) = '-0.0'")

@@ -100,24 +100,20 @@ def fit(value: Column, data: DataType, table: DataType) -> Column:
 
 
 def _cast_type(data: DataType, table: DataType) -> DataType | None:
-    """Return the type to which one cast brings a value; None if it has structs, whose members need a cast each.
+    """Return the type to which one cast brings a value; None if it has structs or maps, whose parts need a cast each.
 
-    Elements of arrays and maps are cast with them: Spark fails for functions of elements if those of a Parquet file are
-    all null.
+    Elements of arrays are cast with them: Spark fails for functions of elements if those of a Parquet file are all
+    null.
     """
     cast = cast_of(data, table)
     if cast is Cast.KEEP:
         return data
     match data, table:
-        case StructType(), StructType():
+        case (StructType(), StructType()) | (MapType(), MapType()):
             return None
         case ArrayType(source), ArrayType(target):
             element = _cast_type(source, target)
             return None if element is None else ArrayType(element)
-        case MapType(), MapType():
-            key, value = _cast_type(data.key_type, table.key_type), _cast_type(data.value_type, table.value_type)
-            # Spark casts no map whose keys might become null by the rules for their types.
-            return MapType(key, value) if key == data.key_type and value is not None else None
         case PrimitiveType(), DecimalType() if cast is Cast.CHECK:
             return ALL_INTEGERS
     return data if cast is Cast.CHECK else table
