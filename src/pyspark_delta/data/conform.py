@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.data.encodings import decoded, decoded_type
 from pyspark_delta.data.lists import list_parts
+from pyspark_delta.data.offsets import with_offsets
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import ALL_INTEGERS, Cast, cast_of, matched_members
@@ -31,7 +32,7 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
             columns.append(pa.nulls(batch.num_rows, to_arrow(target.type)))
         else:
             columns.append(cast_column(batch.column(place), data.fields[place].type, target.type, target.name))
-    return pa.RecordBatch.from_arrays(columns, names=list(table.names))
+    return with_offsets(pa.RecordBatch.from_arrays(columns, names=list(table.names)))
 
 
 def require_columns(

@@ -34,6 +34,19 @@ print(spark.read.format("delta").load(path).count())
     assert answer_of(run(code, Path(sys.executable), tmp_path / "t")) == 3
 
 
+def test_lists_of_maps_without_values(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Writing: lists of maps that are all null"""
+    path = str(tmp_path / "t")
+    empty = "CAST(NULL AS ARRAY<MAP<INT, STRING>>) AS l, named_struct('m', CAST(NULL AS ARRAY<MAP<INT, INT>>)) AS s"
+    delta_spark.sql(f"SELECT id, {empty} FROM range(3)").write.format("delta").save(path)
+    target = DeltaTable.forPath(delta_spark, path).alias("t")
+    source = delta_spark.sql(f"SELECT id, {empty} FROM range(2, 4)").alias("s")
+    target.merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert [tuple(row) for row in load(delta_spark, path).sort("id").collect()] == [
+        (i, None, (None,)) for i in range(4)
+    ]
+
+
 def test_save_modes(delta_spark: SparkSession, path: str) -> None:
     """Writing: `df.write` with its modes, `replaceWhere` and schema evolution"""
     more = delta_spark.range(20, 22).selectExpr("id", "1 AS k", "'x' AS s", "true AS new")

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas import types as arrow_types
 from pyspark.sql.types import StructType
 
+from pyspark_delta.data.offsets import with_offsets
 from pyspark_delta.spark.conf.after_commit import warn_of_failure
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ _HAS_TABLES = hasattr(DataFrame, "toArrow")
 def collect_arrow(frame: DataFrame) -> pa.Table:
     """Return the rows of a frame."""
     if _HAS_TABLES:
-        return frame.toArrow()
+        return _with_offsets(frame.toArrow())
     classic: Any = frame
     batches, schema = classic._collect_as_arrow(), arrow_schema(frame.schema)
     # Timestamps come in the zone of the session.
-    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+    return _with_offsets(pa.Table.from_batches(batches).cast(schema)) if batches else schema.empty_table()
 
 
 def frame_of_arrow(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
@@ -67,6 +68,10 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     convert: Any = arrow_types.to_arrow_schema
     # Since PySpark 4.2, the zone is an argument; before, it is always UTC.
     return convert(schema, timezone="UTC") if "timezone" in (convert.__kwdefaults__ or ()) else convert(schema)
+
+
+def _with_offsets(table: pa.Table) -> pa.Table:
+    return pa.Table.from_batches(map(with_offsets, table.to_batches()), table.schema)
 
 
 def _classic_frame_of(spark: Any, table: pa.Table, schema: StructType) -> DataFrame:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyspark.sql.functions as sf
 from pyspark import TaskContext
 
+from pyspark_delta.data.offsets import with_offsets
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.engines.tasks import ArrowTask, Exchange, ItemTask, pickle_items, raise_failure, run_items
 from pyspark_delta.engines.write_task import RESULT, write_rows
@@ -123,7 +124,12 @@ def _rows_of_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema, rows_
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(rows_at_once)), warnings.catch_warnings():
         # PySpark warns about pandas, which is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        return _run(frame.mapInArrow(with_hadoop_access(frame.sparkSession, task), spark_schema(result)))
+        prepared = with_hadoop_access(frame.sparkSession, partial(_run_task, task))
+        return _run(frame.mapInArrow(prepared, spark_schema(result)))
+
+
+def _run_task(task: ArrowTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from task(map(with_offsets, batches))
 
 
 @dataclass(frozen=True)
