@@ -73,6 +73,17 @@ def test_c391_c395_create_declares_everything_in_the_log(delta_spark: SparkSessi
     assert names(delta_spark) == ["t", "u"]
 
 
+def test_the_history_says_who_owns_the_files(delta_spark: SparkSession, schema: str, tmp_path: Path) -> None:
+    delta_spark.sql("CREATE TABLE a (x INT) USING delta")
+    delta_spark.sql("CREATE TABLE b USING delta AS SELECT 1 AS x")
+    delta_spark.sql("CREATE OR REPLACE TABLE a USING delta AS SELECT 2 AS x")
+    delta_spark.sql(f"CREATE TABLE d (x INT) USING delta LOCATION '{tmp_path}/d'")
+    delta_spark.sql(f"CREATE TABLE e USING delta LOCATION '{tmp_path}/e' AS SELECT 1 AS x")
+    histories = [Table.open(location(delta_spark, name)).history(1)[0] for name in "abde"]
+    found = [commit["operationParameters"]["isManaged"] for commit in histories]
+    assert found == ["true", "true", "false", "false"]
+
+
 def test_queries_see_the_newest_version(delta_spark: SparkSession, schema: str) -> None:
     sql = delta_spark.sql
     sql("CREATE TABLE t USING delta AS SELECT id, id % 2 k FROM range(3)")

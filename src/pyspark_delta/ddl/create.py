@@ -54,7 +54,7 @@ class TableDefinition:
 
     The table supports `features` in addition to those that it needs. `inherited` are the properties among `properties`
     that are those of another table: they are valid even if this version does not know them. `defaults` are those of the
-    session for properties that are not given.
+    session for properties that are not given. `is_managed` says for the history that Spark's catalog owns the files.
     """
 
     schema: StructType
@@ -65,6 +65,7 @@ class TableDefinition:
     features: tuple[str, ...] = ()
     inherited: Mapping[str, str] = field(default_factory=dict, hash=False)
     defaults: Mapping[str, str] = field(default_factory=dict, hash=False)
+    is_managed: bool = False
 
 
 def create_table(
@@ -157,7 +158,7 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
 
 def _parameters(definition: TableDefinition, after: TableConfiguration) -> dict[str, str | None]:
     return {
-        "isManaged": "false",
+        "isManaged": str(definition.is_managed).lower(),
         "partitionBy": dump_json(list(definition.partition_columns)).decode(),
         "clusterBy": dump_json([".".join(path) for path in definition.clustering]).decode(),
         "properties": dump_json(dict(after.metadata.configuration)).decode(),

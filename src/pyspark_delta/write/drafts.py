@@ -70,7 +70,8 @@ def _operation(request: WriteRequest, target: Target, metrics: Mapping[str, int]
     if request.batch is not None:
         return batch_operation(request.batch, metrics)
     if request.statement:
-        return table_operation(request.statement, request.options, target.configuration.metadata, metrics)
+        metadata, is_managed = target.configuration.metadata, request.is_managed
+        return table_operation(request.statement, request.options, metadata, metrics, is_managed=is_managed)
     return write_operation(request.mode, request.options, metrics)
 
 

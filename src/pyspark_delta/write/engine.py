@@ -46,6 +46,7 @@ class WriteRequest:
 
     `mode` is append, overwrite, error, ignore or replace; replace keeps only the id and the history of the table.
     `statement` is the name of the operation if the write creates a table from a query, such as CREATE TABLE AS SELECT.
+    `is_managed` says for the history that Spark's catalog owns the files of that table.
     `batch` is the micro-batch that the rows are; None if no streaming query writes them.
     """
 
@@ -54,6 +55,7 @@ class WriteRequest:
     options: WriteOptions
     must_exist: bool = False
     statement: str = ""
+    is_managed: bool = False
     batch: StreamBatch | None = None
 
 

@@ -36,12 +36,14 @@ def write_operation(mode: str, options: WriteOptions, metrics: Mapping[str, int]
     return Operation("WRITE", {name: value for name, value in parameters.items() if value is not None}, metrics)
 
 
-def table_operation(name: str, options: WriteOptions, metadata: Metadata, metrics: Mapping[str, int]) -> Operation:
+def table_operation(
+    name: str, options: WriteOptions, metadata: Metadata, metrics: Mapping[str, int], *, is_managed: bool = False
+) -> Operation:
     """Return the operation of a table made from a query: `name` is such as CREATE TABLE AS SELECT."""
     parameters: dict[str, str | None] = {
         "partitionBy": json_list(options.partition_by or ()),
         "clusterBy": json_list(options.cluster_by),
-        "isManaged": "false",
+        "isManaged": str(is_managed).lower(),
         "properties": dump_json(dict(metadata.configuration)).decode(),
         "description": metadata.description,
     }

@@ -45,12 +45,16 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Destination:
-    """The place of a table that a statement creates or writes to. `register` gives a new table its name, if needed."""
+    """The place of a table that a statement creates or writes to. `register` gives a new table its name, if needed.
+
+    With `is_managed`, Spark's catalog deletes the files with the table.
+    """
 
     location: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     catalog_table: CatalogTable | None = None
     register: Callable[[], None] = _nothing
+    is_managed: bool = False
 
 
 class Creation:
@@ -120,7 +124,7 @@ class Creation:
         check_generated_types(spark, made.definition.schema)
         create_table(
             destination.location,
-            replace(made.definition, defaults=default_properties(spark)),
+            replace(made.definition, defaults=default_properties(spark), is_managed=destination.is_managed),
             mode,
             storage_options=destination.storage_options,
             catalog_table=destination.catalog_table,
@@ -138,7 +142,8 @@ class Creation:
             parsed = replace(parsed, catalog_table=destination.catalog_table)
             kind = "error" if mode is CreateMode.CREATE else "replace"
             must_exist = mode is CreateMode.REPLACE
-            write_table(frame, WriteRequest(destination.location, kind, parsed, must_exist, _STATEMENTS[mode]))
+            request = WriteRequest(destination.location, kind, parsed, must_exist, _STATEMENTS[mode])
+            write_table(frame, replace(request, is_managed=destination.is_managed))
 
         def finish(is_written: bool) -> None:
             if is_written:

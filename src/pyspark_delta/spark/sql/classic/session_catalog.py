@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 
 from pyspark_delta.ddl.create import CreateMode
@@ -271,7 +272,8 @@ class SessionCatalogProxy(Creation, JavaProxy):
                     f"The table '{'.'.join(parts)}' is at '{location}', but LOCATION is '{given}'. Leave LOCATION out.",
                     error_class="DELTA_TABLE_LOCATION_MISMATCH",
                 )
-        return Destination(location, register=lambda: self.register(parts, location, is_external=is_external))
+        register = partial(self.register, parts, location, is_external=is_external)
+        return Destination(location, register=register, is_managed=not is_external)
 
     def _existing(self, location: str) -> Snapshot | None:
         try:
