@@ -137,11 +137,6 @@ def add_column(name: str) -> Callable[[SparkSession, Path], object]:
     return lambda spark, path: DeltaTable.forPath(spark, str(path)).alter().addColumn(name, "bigint")
 
 
-def replace_some(spark: SparkSession, path: Path) -> None:
-    rows = spark.sql("select 1L id, 'y' s, named_struct('a', 1) st, 1L _row_id")
-    rows.write.format("delta").mode("overwrite").option("replaceWhere", "id = 1").save(str(path))
-
-
 def read_ids(spark: SparkSession, path: Path) -> None:
     spark.read.format("delta").option("includeRowTracking", True).load(str(path)).collect()
 
@@ -168,7 +163,6 @@ def read_ids(spark: SparkSession, path: Path) -> None:
         (properties(feature_everything="supported"), DeltaError, "everything"),
         (properties(rowTracking_materializedRowIdColumnName="x"), InvalidOptionError, "maintained by writers"),
         (properties(columnMapping_mode="clever"), InvalidOptionError, "delta.columnMapping.mode.*'clever'"),
-        (replace_some, InvalidOperationError, "has a column '_row_id'"),
         (read_ids, InvalidOperationError, "has a column '_row_id'"),
     ],
 )
