@@ -66,18 +66,17 @@ def test_statements_find_the_rows_that_queries_find(delta_spark: SparkSession, t
 
 
 def test_new_rows_are_padded_before_they_are_checked(delta_spark: SparkSession, tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    delta_spark.sql(
-        f"CREATE TABLE delta.`{path}` (id BIGINT, c CHAR(3), d STRING GENERATED ALWAYS AS (concat(c, '!'))) USING delta"
-    )
-    delta_spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT known CHECK (c = 'x' AND length(c) = 3)")
-    save(delta_spark.sql("SELECT 1L id, 'x' c"), path, "append")
-    save(delta_spark.sql("SELECT 2L id, 'x' c, 'x  !' d"), path, "append")
-    delta_spark.sql(f"INSERT INTO delta.`{path}` REPLACE WHERE c = 'x' AND id = 2 SELECT 2, 'x', 'x  !'")
-    stored = delta_spark.read.parquet(*map(str, (tmp_path / "t").glob("*.parquet"))).select("c", "d").distinct()
+    table, path = f"delta.`{tmp_path}/t`", str(tmp_path / "t")
+    columns = "id BIGINT, `c.c` CHAR(3), d STRING GENERATED ALWAYS AS (concat(`c.c`, '!'))"
+    delta_spark.sql(f"CREATE TABLE {table} ({columns}) USING delta")
+    delta_spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT known CHECK (`c.c` = 'x' AND length(`c.c`) = 3)")
+    save(delta_spark.sql("SELECT 1L id, 'x' `c.c`"), path, "append")
+    save(delta_spark.sql("SELECT 2L id, 'x' `c.c`, 'x  !' d"), path, "append")
+    delta_spark.sql(f"INSERT INTO {table} REPLACE WHERE `c.c` = 'x' AND id = 2 SELECT 2, 'x', 'x  !'")
+    stored = delta_spark.read.parquet(*map(str, (tmp_path / "t").glob("*.parquet"))).select("`c.c`", "d").distinct()
     assert stored.collect() == [("x  ", "x  !")]
     with pytest.raises(ConstraintViolationError, match="'d' is generated"):
-        save(delta_spark.sql("SELECT 3L id, 'x' c, 'x!' d"), path, "append")
+        save(delta_spark.sql("SELECT 3L id, 'x' `c.c`, 'x!' d"), path, "append")
 
 
 def test_copies_of_a_table_declare_the_same_types(delta_spark: SparkSession, tmp_path: Path) -> None:

@@ -111,15 +111,22 @@ def as_readers_get(frame: DataFrame, context: WriteContext, among: Sequence[str]
     names = set(empty_partition_values(context)).intersection(changed)
     values = {name: sf.col(quoted(name)) for name in sorted(names)}
     stored = {name: sf.when(sf.octet_length(value) > 0, value) for name, value in values.items()}
-    frame = frame.withColumns(stored) if stored else frame
-    for field in context.schema:
+    return _padded(frame.withColumns(stored) if stored else frame, context.schema, changed)
+
+
+def _padded(frame: DataFrame, table: StructType, changed: Sequence[str]) -> DataFrame:
+    """Pad the texts of the char(n) columns among those named in `changed`."""
+    padded: dict[str, Column] = {}
+    for field in table:
         length = padded_length(field)
         if length is not None and field.name in changed:
-            padded = padded_column(sf.col(quoted(field.name)), length)
             # Spark pads a constant that is compared with a column of this metadata.
             declared = {DECLARED_TYPE: field.metadata[DECLARED_TYPE]}
-            frame = frame.withColumn(field.name, padded).withMetadata(field.name, declared)
-    return frame
+            padded[field.name] = padded_column(sf.col(quoted(field.name)), length).alias(field.name, metadata=declared)
+    if not padded:
+        return frame
+    columns = zip(frame.columns, named_columns(frame.sparkSession, frame.columns), strict=True)
+    return frame.select(*(padded.get(name, column) for name, column in columns))
 
 
 def _given_and_defaults(
