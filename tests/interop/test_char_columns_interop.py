@@ -1,4 +1,4 @@
-"""Queries on char(n) columns give the same rows here and in delta-spark, whoever wrote or rewrote the files."""
+"""Queries on char(n) columns return the same rows as those of delta-spark, which left short and padded texts."""
 
 from __future__ import annotations
 

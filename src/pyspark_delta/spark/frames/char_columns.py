@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
-from pyspark_delta.schema.text_lengths import padded_length
+from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.schema.text_lengths import padded_length, padded_text
 from pyspark_delta.schema.types import StructType
 
 if TYPE_CHECKING:
@@ -24,6 +25,6 @@ def pads_texts(spark: SparkSession, schema: StructType) -> bool:
     return padding != "false" and as_string != "true"
 
 
-def padded_column(value: Column, length: int) -> Column:
-    """Return a text padded with spaces to a length; longer texts stay."""
-    return sf.when(sf.length(value) < length, sf.rpad(value, length, " ")).otherwise(value)
+def padded_column(name: str, length: int) -> Column:
+    """Return the text in a column of a frame, padded as by `padded_text`."""
+    return sf.expr(padded_text(quoted(name), length))

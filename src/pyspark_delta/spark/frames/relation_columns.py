@@ -212,7 +212,7 @@ def _output(field: StructField, column: RelationColumn | None, *, pads: bool) ->
     value = _renamed(F.col(quoted(column.physical.name)), column.logical.type, column.physical.type)
     length = padded_length(field) if pads else None
     if length is not None:
-        value = padded_column(value, length)
+        value = padded_column(column.physical.name, length)
     return value.alias(field.name, metadata=metadata)
 
 

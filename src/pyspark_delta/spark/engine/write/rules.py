@@ -122,7 +122,7 @@ def _padded(frame: DataFrame, table: StructType, changed: Sequence[str]) -> Data
         if length is not None and field.name in changed:
             # Spark pads a constant that is compared with a column of this metadata.
             declared = {DECLARED_TYPE: field.metadata[DECLARED_TYPE]}
-            padded[field.name] = padded_column(sf.col(quoted(field.name)), length).alias(field.name, metadata=declared)
+            padded[field.name] = padded_column(field.name, length).alias(field.name, metadata=declared)
     if not padded:
         return frame
     columns = zip(frame.columns, named_columns(frame.sparkSession, frame.columns), strict=True)
